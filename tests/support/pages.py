@@ -84,4 +84,6 @@ def parse(line: str) -> None:
     path = next((" ".join(["strait", *words[:n]]) for n in (2, 1) if " ".join(["strait", *words[:n]]) in offered), "")
     if not path and words[:1] == ["demo"]:
         return
+    if not path and words[:1] == ["audit"]:
+        path, words = "strait audit run", ["audit", "run", *words[1:]]
     offered[path].make_context(path, words[len(path.split()) - 1 :])

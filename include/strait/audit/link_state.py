@@ -10,7 +10,7 @@ from strait.model import TopicPartition
 from strait.state.planned_pairs import runs_about
 from strait.state.quarantine_log import Contents
 from strait.state.reader import StateReader
-from strait.state.registrations import writing_links
+from strait.state.registrations import registrations
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic, Registration
 from strait.state.translation import Translator
 
@@ -71,8 +71,8 @@ def read_link(ends: Ends, link: str) -> LinkState:
         runs,
         losses,
         _quarantined(*there, link),
-        writing_links(*there),
-        writing_links(ends.source_properties, ends.source),
+        registrations(*there, link).all(),
+        registrations(ends.source_properties, ends.source, link).all(),
     )
 
 

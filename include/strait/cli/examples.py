@@ -116,6 +116,16 @@ _EXAMPLES = {
     "map rebuild": """
         strait map rebuild a-to-b --dry-run         # what could be written, and what would stay unknown
         strait map rebuild a-to-b --topic orders --yes""",
+    "audit run": """
+        strait audit run a-to-b                     # every record of every topic
+        strait audit run a-to-b orders payments --strong --out certificate.json --key audit-key.pem
+        strait audit run a-to-b --sample 0.05 --seed 2026-11-26 --budget 50MB/s
+        strait audit run --relation order --source a --destination b --copy-name a.{topic} orders""",
+    "audit verify": """
+        strait audit verify certificate.json
+        strait audit verify certificate.json --key audit-key.pub.pem""",
+    "audit list": """
+        strait audit list a-to-b -o json""",
     "schema": """
         strait schema > links.schema.json""",
     "import mirus": """

@@ -17,6 +17,7 @@ import typer
 from strait import __version__
 from strait.cli import (
     applications,
+    audit,
     demo,
     doctor,
     explain,
@@ -103,6 +104,7 @@ app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(tail.app, name="tail")
 app.add_typer(offsets.app, name="offsets")
 app.add_typer(map_rebuild.app, name="map")
+app.add_typer(audit.app, name="audit")
 _add("schema", schema.schema)
 app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from strait import __version__
+from strait.config.audit import AuditJob
 from strait.config.client_properties import FORMER_STATE_KEY, STATE_KEY
 from strait.config.selecting import Selected
 from strait.errors import ConfigError
@@ -97,6 +98,7 @@ class AppSpec(_Stored):
     standby: bool = Field(False, description="Copy only while no other application of the task group reports.")
     ledger_seconds: int = Field(ge=1)
     ledger_dir: str = Field(description="Directory of the Parquet replication ledger.")
+    audit: AuditJob | None = Field(None, description="Audit to run instead of replication.")
 
     @property
     def state_keys(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
 from strait.control.map_logs import CopyLog, SourceLog, copy_log, copy_records, source_log, source_records
 from strait.control.rebuilt import Rebuilt, copied_again, dropped
-from strait.control.registration import producers_left_out, writing_links
+from strait.control.registration import writing_links
 from strait.errors import ClusterError, ConfigError, CorruptBatch, PlanConflict, StateError
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
@@ -31,6 +31,7 @@ from strait.reasons import Reason
 from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
+from strait.state.registrations import producers_left_out
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic
 from strait.state.topics import ensure_state_topics
 from strait.state.view import Kind

@@ -146,23 +146,6 @@ def readable_registrations(properties: Mapping[str, str], cluster: str, link: st
     return known
 
 
-def producers_left_out(
-    copies: str, writing: Collection[Registration], source_id: str, destination_id: str
-) -> frozenset[int]:
-    """Return the producers whose batches a link does not copy, by the same rule as its slots.
-
-    Args:
-        copies: the policy of the topic.
-        writing: the links into its source; the IDs are those of the link's clusters.
-    """
-    if copies == "all":
-        return frozenset()
-    own = source_id == destination_id
-    return frozenset(
-        one.producer_id for one in writing if copies == "skip" or (not own and one.source == destination_id)
-    )
-
-
 def registered(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
     """Return the links into a cluster, as far as they can be read. Raises ClusterUnavailable, NotAuthorized."""
     return registrations(properties, cluster).all()

@@ -9,7 +9,7 @@ from confluent_kafka import Message
 from strait.config.links import LinksFile
 from strait.control.last_copied import misplaced
 from strait.control.quarantine import Quarantine
-from strait.control.registration import producers_left_out, writing_links
+from strait.control.registration import writing_links
 from strait.control.resumption import ResumePoint, Resumption, resumption
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_ranges
@@ -19,6 +19,7 @@ from strait.planning.tail import TailPart, doubted, tail_part
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.reasons import Reason
 from strait.state.reader import StateReader
+from strait.state.registrations import producers_left_out
 from strait.state.schema import Loss, Registration
 from strait.state.tail_records import TailRecord
 

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from strait.config.app_spec import read_spec
+from strait.config.app_spec import AppSpec, read_spec
 from strait.errors import ConfigError, StraitError
 from strait.launch import supervised
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
@@ -26,6 +26,7 @@ from strait.launch.cause import LAST_WORDS
 from strait.launch.parent_watch import tie_broken
 from strait.launch.submission import announce_start
 from strait.spark import folder, yarn
+from strait.spark.audit import audit
 from strait.spark.cores import TooFewCores, require_cores
 from strait.spark.deaths import SlotDeaths
 from strait.spark.failure import cause_of, is_failure_to_start
@@ -61,7 +62,7 @@ def run(spec_path: Path, session: "Future[SparkSession]") -> int:
 def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: threading.Event) -> int:
     try:
         if supervised.begin():
-            _copy(spec_path, session, asked_to_stop)
+            _work(spec_path, session, asked_to_stop)
     except TooFewCores as error:
         return _last_words(str(error), EXIT_NEEDS_MORE_CORES)
     except ConfigError as error:
@@ -76,7 +77,7 @@ def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: thread
     return 0
 
 
-def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: threading.Event) -> None:
+def _work(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: threading.Event) -> None:
     spec = read_spec(spec_path)
     spec.require_version()
     if not COMPILED:
@@ -87,6 +88,9 @@ def _copy(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
     session = starting.result()
     application = yarn.copy_of(session)
     stop_asked = yarn.stop_asked(session) if yarn.on_yarn() else supervised.stop_asked
+    if isinstance(spec, AppSpec) and spec.audit is not None:
+        audit(session, spec, spec_path, lambda: asked_to_stop.is_set() or tied_away() or stop_asked())
+        return
     plan = wanted(spec)
     if asked_to_stop.is_set() or stop_asked() or (plan is not None and plan.stopped):
         return

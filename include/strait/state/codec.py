@@ -157,11 +157,15 @@ class MovedCopiesKey(Record):
     link: str
 
 
-StateKey = PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | MovedCopiesKey | FailoverKey | AuditKey
+StateKey = (
+    PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | MovedCopiesKey | FailoverKey | AuditKey
+)
 Key = StateKey | ReportKey | ReportChangesKey | TrafficKey | HistoryKey | GroupSyncKey
 SlotReport = Report | ReportChanges | TrafficReport
 Reported = SlotReport | HistoryPoint | GroupSyncReport
-AnyValue = Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | MovedCopies | Failover | Audit | Reported
+AnyValue = (
+    Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | MovedCopies | Failover | Audit | Reported
+)
 
 
 def key_of(value: AnyValue) -> Key:

@@ -1,10 +1,11 @@
-"""Reading a cluster's `strait.producers`."""
+"""Reading a cluster's `strait.producers`: which links write there, and whose records a link skips."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from strait.config import naming
 from strait.kafka.reading import read_topic
 from strait.state.producer_registry import Registrations
+from strait.state.schema import Registration
 
 
 def registrations(properties: Mapping[str, str], cluster: str, link: str = "") -> Registrations:
@@ -18,3 +19,20 @@ def registrations(properties: Mapping[str, str], cluster: str, link: str = "") -
     for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC, reader=reader):
         found.apply(message.key(), message.value(), message.offset() or 0)
     return found
+
+
+def producers_left_out(
+    copies: str, writing: Collection[Registration], source_id: str, destination_id: str
+) -> frozenset[int]:
+    """Return the producers whose batches a link does not copy, by the same rule as its slots.
+
+    Args:
+        copies: the policy of the topic.
+        writing: the links into its source; the IDs are those of the link's clusters.
+    """
+    if copies == "all":
+        return frozenset()
+    own = source_id == destination_id
+    return frozenset(
+        one.producer_id for one in writing if copies == "skip" or (not own and one.source == destination_id)
+    )

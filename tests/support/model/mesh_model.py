@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from strait.config.links import Link
 from strait.config.naming import Names
-from strait.control.registration import producers_left_out
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.plan.draft import next_plans
 from strait.planning.plan.moved_copies import after_moved_in
@@ -25,6 +24,7 @@ from strait.planning.topics.new_partitions import NewPartition
 from strait.planning.topics.selection import CameBack
 from strait.planning.topics.start_offsets import Range, StartOffsets, first_offset
 from strait.state.moved_copies import MovedCopies
+from strait.state.registrations import producers_left_out
 from strait.state.schema import OffsetMapping, Plan, PlannedTopic, Registration
 
 

@@ -21,7 +21,7 @@ def test_a_defect_ends_as_a_failure_with_its_cause_and_its_traceback(tmp_path: P
 
     for name, value in supervised.environment(tmp_path).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(app, "_copy", break_down)
+    monkeypatch.setattr(app, "_work", break_down)
     monkeypatch.setattr(app, "_on_signals", lambda _: None)
     session: Future[SparkSession] = Future()
     (tmp_path / "attempts").write_text("")

@@ -1,0 +1,341 @@
+"""`strait audit`: prove that destination topics equal their sources, and certify it."""
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
+from strait.cli.examples import examples
+from strait.cli.options import (
+    DEFAULT_FILE,
+    Command,
+    ConfigOption,
+    LinkArgument,
+    LinkOption,
+    Output,
+    OutputOption,
+    one_link,
+    rate,
+    time_ms,
+)
+from strait.cli.printing import echo
+
+if TYPE_CHECKING:
+    from strait.config.audit import AuditRequest
+    from strait.config.links import LinksFile
+    from strait.control.audit import AuditedClusters, Ended
+
+_EXIT_DIFFERENT = 3
+_EXIT_INCOMPLETE = 4
+_EXITS = {"equal": 0, "explained": 0, "different": _EXIT_DIFFERENT, "incomplete": _EXIT_INCOMPLETE}
+
+
+class _RunByDefault(TyperGroup):
+    """Runs `strait audit run` if `strait audit` is given no subcommand."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RunByDefault, help="Compare the contents of topics, and certify the result.", no_args_is_help=True
+)
+
+_Certificate = Annotated[Path, typer.Argument(metavar="FILE", help="Certificate, a JSON file.", show_default=False)]
+
+
+@app.command(cls=Command, epilog=examples("audit run"))
+def run(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[LINK] [TOPIC]...",
+            help="Name of the link, which may be omitted if the file has one, and source topics. Default: all of the "
+            "link's topics.",
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    relation: Annotated[
+        str,
+        typer.Option(
+            "--relation",
+            metavar="RELATION",
+            help="How records are paired: `map`: by the link's offset map; `offset`: by equal offsets (Cluster Linking, "
+            "KIP-1279); `order`: by their order (MirrorMaker 2, Replicator).",
+        ),
+    ] = "map",
+    source: Annotated[
+        str, typer.Option("--source", help="Source cluster, for `offset` and `order`.", show_default=False)
+    ] = "",
+    destination: Annotated[
+        str, typer.Option("--destination", help="Destination cluster, for `offset` and `order`.", show_default=False)
+    ] = "",
+    copy_name: Annotated[
+        str,
+        typer.Option(
+            "--copy-name",
+            metavar="NAME",
+            help="Destination topic's name, for `offset` and `order`; `{topic}` is the source's.",
+        ),
+    ] = "{topic}",
+    strong: Annotated[
+        bool,
+        typer.Option("--strong", help="Compare by SHA-256, too: proves equality against intent, not only accidents."),
+    ] = False,
+    sample: Annotated[
+        float, typer.Option("--sample", help="Share of the chunks to compare, such as 0.05.", min=0.0001, max=1.0)
+    ] = 1.0,
+    seed: Annotated[str, typer.Option("--seed", help="Determines which chunks are in the sample.")] = "1",
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Only records from this time on, such as 2026-11-26T08:00Z.", show_default=False),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="Only records before this time.", show_default=False)
+    ] = None,
+    budget: Annotated[
+        str, typer.Option("--budget", help="Limit for reading each cluster, such as 50MB/s.", show_default=False)
+    ] = "",
+    slots: Annotated[
+        int, typer.Option("--slots", help="Number of chunks to compare at the same time, each by one core.", min=1)
+    ] = 1,
+    resume: Annotated[
+        str, typer.Option("--resume", metavar="ID", help="Continue this interrupted audit.", show_default=False)
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the certificate to this file, too.", show_default=False)
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", help="Sign the certificate with this Ed25519 private key, in PEM.", show_default=False),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Compare source and destination topics record by record, in Spark.
+
+    Batches that were passed through are compared without decompressing them. Prints a certificate's summary; exits with
+    3 if something differs without an explanation on record, and with 4 if not everything could be compared.
+    """
+    from strait.config.home import home
+    from strait.control.audit import recorded_clusters, recorded_job
+    from strait.errors import ConfigError
+
+    request: AuditRequest
+    if resume:
+        clusters, job = recorded_clusters(home(), resume), recorded_job(home(), resume)
+        if clusters is None or job is None:
+            raise ConfigError("audit", [f"this host knows no audit {resume!r}"], hint=f"see {home() / 'audits'}")
+        file = _file(config, clusters)
+        ended = _run(file, clusters, job.request, dict(job.copies), resume, slots, output)
+    else:
+        copies: dict[str, str] = {}
+        if relation == "map":
+            if source or destination:
+                raise ConfigError("command line", ["--source and --destination need --relation offset or order"])
+            clusters, topics = _of_link(config, link, words or [])
+        else:
+            clusters, topics = _of_clusters(relation, source, destination, words or [], link)
+            copies = {topic: copy_name.replace("{topic}", topic) for topic in topics}
+        request = _request(relation, topics, strong, sample, seed, since, until, budget)
+        file = _file(config, clusters)
+        ended = _run(file, clusters, request, copies, "", slots, output)
+    if ended is None:
+        raise typer.Exit(1)
+    _finish(ended, out, key, output)
+
+
+@app.command(cls=Command, epilog=examples("audit verify"))
+def verify(
+    certificate: _Certificate,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", help="Ed25519 public key of the signer, in PEM. Requires a signature.", show_default=False
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Check that a certificate is unchanged.
+
+    Verifies its hash, its sums and, given a key, its signature. Reads no cluster. Exits with 1 if something is wrong.
+    """
+    from strait.audit.certificate import problems
+
+    whole = read_json(certificate)
+    found = problems(whole, None if key is None else read_bytes(key))
+    if output.structured:
+        output.write({"file": str(certificate), "valid": not found, "problems": found})
+    elif found:
+        for line in found:
+            echo(f"{certificate}: {line}", err=True)
+    else:
+        signed = ", and its signature is valid" if key is not None else ""
+        echo(f"{certificate}: unchanged{signed}: {summary(whole)}")
+    if found:
+        raise typer.Exit(1)
+
+
+@app.command("list", cls=Command, epilog=examples("audit list"))
+def list_(
+    first: LinkArgument = None,
+    config: ConfigOption = DEFAULT_FILE,
+    link: LinkOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the audits of a link and their verdicts."""
+    from strait.audit.publishing import AuditLog
+    from strait.config.links import load_link
+
+    name, _ = one_link(config, link, first)
+    file = load_link(config, name)
+    destination = file.links[name].destination
+    found = AuditLog(file.clusters[destination], destination, name).all()
+    if output.structured:
+        output.write([one.model_dump() for one in found])
+        return
+    if not found:
+        echo(f"link {name}: no audits recorded")
+        return
+    from strait.cli.tables import plain_table
+    from strait.text import utc
+
+    rows = (
+        [
+            one.id,
+            utc(one.ended_at_ms),
+            one.verdict,
+            f"{one.sample:g}",
+            f"{one.records:,}",
+            str(len(one.topics)),
+            one.sha256,
+        ]
+        for one in found
+    )
+    plain_table(["audit", "ended (UTC)", "verdict", ">sample", ">records", ">topics", "sha256"], rows)
+
+
+def _of_link(config: Path, link: str | None, words: list[str]) -> "tuple[AuditedClusters, list[str]]":
+    from strait.config.links import link_names, load_link
+    from strait.control.audit import clusters_of
+
+    topics = list(words)
+    if link is None and topics and topics[0] in link_names(config):
+        link = topics.pop(0)
+    if link is None:
+        link, _ = one_link(config, None, *([] if len(link_names(config)) == 1 else words[:1]))
+    return clusters_of(load_link(config, link), link), topics
+
+
+def _of_clusters(
+    relation: str, source: str, destination: str, topics: list[str], link: str | None
+) -> "tuple[AuditedClusters, list[str]]":
+    from strait.control.audit import AuditedClusters
+    from strait.errors import ConfigError
+
+    problems = []
+    if relation not in ("offset", "order"):
+        problems.append(f"--relation {relation}: must be map, offset or order")
+    if not source or not destination:
+        problems.append("name both clusters with --source and --destination")
+    if not topics:
+        problems.append("name the source topics")
+    if link:
+        problems.append("--link needs --relation map")
+    if problems:
+        raise ConfigError("command line", problems)
+    return AuditedClusters("", source, destination), topics
+
+
+def _file(config: Path, clusters: "AuditedClusters") -> "LinksFile":
+    from strait.config.links import load, load_link
+    from strait.control.audit import require_clusters
+
+    if clusters.link:
+        return load_link(config, clusters.link)
+    file = load(config)
+    require_clusters(file, clusters.source, clusters.destination)
+    return file
+
+
+def _request(
+    relation: Any,
+    topics: list[str],
+    strong: bool,
+    sample: float,
+    seed: str,
+    since: str | None,
+    until: str | None,
+    budget: str,
+) -> "AuditRequest":
+    from strait.config.audit import AuditRequest
+
+    return AuditRequest(
+        relation=relation,
+        topics=tuple(topics),
+        strong=strong,
+        sample=sample,
+        seed=seed,
+        since_ms=time_ms(since),
+        until_ms=time_ms(until),
+        bytes_per_second=rate(budget),
+    )
+
+
+def _run(
+    file: "LinksFile",
+    clusters: "AuditedClusters",
+    request: "AuditRequest",
+    copies: dict[str, str],
+    resume: str,
+    slots: int,
+    output: Output,
+) -> "Ended | None":
+    from strait.config.audit import AuditJob
+    from strait.config.home import home
+    from strait.config.links import Spark
+    from strait.control.audit import AuditRun, directory_of, new_id
+
+    spark = file.links[clusters.link].spark if clusters.link else Spark()
+    job = AuditJob(id=resume or new_id(), directory=directory_of(spark, home()), request=request, copies=copies)
+    stopped = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        show = Shown(output).show
+        ended = AuditRun(file, clusters, spark, job, home(), slots=slots, show=show).run(stopped.is_set)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if ended is None:
+        echo(f"audit {job.id} is interrupted; `strait audit --resume {job.id}` continues it", err=True)
+    return ended
+
+
+def _finish(ended: "Ended", out: Path | None, key: Path | None, output: Output) -> None:
+    from strait.audit.certificate import signed
+
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+    whole = ended.certificate
+    if whole is None:
+        echo(f"audit {ended.id} is done; its certificate is {ended.directory}/certificate.json", err=True)
+        return
+    if key is not None:
+        whole = signed(whole, read_bytes(key))
+    if out is not None:
+        write_certificate(out, whole)
+    if output.structured:
+        output.write(dict(whole))
+    else:
+        show_certificate(ended.directory, whole)
+    code = _EXITS.get(str(whole["body"]["verdict"]), _EXIT_INCOMPLETE)
+    if code:
+        raise typer.Exit(code)

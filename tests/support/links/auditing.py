@@ -1,0 +1,92 @@
+"""Audits of a link made by hand, without Spark: planned as its driver does, compared chunk by chunk in this process."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from strait.audit.certificate import certificate
+from strait.audit.chunks import chunks_of, sampled
+from strait.audit.link_state import Ends, map_of, read_link
+from strait.audit.observing import plan_copies, plan_link
+from strait.audit.plan import AuditPlan
+from strait.audit.task import Auditor, TaskSettings
+from strait.audit.task_result import ChunkResult
+from strait.config.audit import AuditRequest
+from strait.embedded.kafka import Cluster
+from support.links.engine_link import EngineLink
+
+CHUNK_BYTES = 100_000
+
+
+@dataclass(frozen=True)
+class Audited:
+    plan: AuditPlan
+    results: Sequence[ChunkResult]
+    whole: Mapping[str, Any]
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        return self.whole["body"]
+
+    @property
+    def unexplained(self) -> Mapping[str, int]:
+        return self.body["unexplained"]
+
+    def total(self, name: str) -> int:
+        return int(self.body[name])
+
+    @property
+    def differences(self) -> list[Mapping[str, Any]]:
+        return [
+            one._asdict() | {"partition": result.partition} for result in self.results for one in result.differences
+        ]
+
+
+def ends_of(source: Cluster, destination: Cluster) -> Ends:
+    return Ends("source", source.client_properties, "destination", destination.client_properties)
+
+
+def audit_link(link: EngineLink, **request: Any) -> Audited:
+    """Audit a link's topics."""
+    return planned(link, **request)()
+
+
+def planned(link: EngineLink, **request: Any) -> Callable[[], Audited]:
+    """Plan the audit of a link's topics; it can be carried out several times."""
+    ends = ends_of(link.source, link.destination)
+    wanted = AuditRequest(**{"chunk_bytes": CHUNK_BYTES} | request)
+    plan = plan_link(ends, link.name, wanted, "by-hand")
+    return partial(_audited, ends, plan, read_link(ends, link.name))
+
+
+def audit_copies(
+    source: Cluster, destination: Cluster, names: Mapping[str, str], relation: str, **request: Any
+) -> Audited:
+    """Audit copies that no link made."""
+    ends = ends_of(source, destination)
+    wanted = AuditRequest(**{"chunk_bytes": CHUNK_BYTES, "relation": relation, "topics": tuple(names)} | request)
+    return _audited(ends, plan_copies(ends, names, wanted, "by-hand"), None)
+
+
+def _audited(ends: Ends, plan: AuditPlan, state: Any) -> Audited:
+    results, counts = [], {}
+    settings = TaskSettings(
+        ends.source,
+        ends.source_properties,
+        ends.destination,
+        ends.destination_properties,
+        plan.producer_id,
+        plan.owners,
+        plan.request.strong,
+    )
+    auditor = Auditor(settings)
+    try:
+        for one in plan.partitions:
+            chunks = chunks_of(one, plan.request, None if state is None or one.problem else map_of(one, state))
+            counts[one.name] = len(chunks)
+            results += map(auditor.compare, sampled(chunks, plan.request.sample, plan.request.seed))
+    finally:
+        auditor.close()
+    whole = certificate(plan, results, began_at_ms=1, ended_at_ms=2, chunks=counts)
+    return Audited(plan, results, whole)

@@ -1,0 +1,58 @@
+"""`strait audit` as it is typed: wrong lines are refused before anything starts, and results are printed for people."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from strait.audit.progress import AuditProgress, read_progress
+from strait.cli import audit_output
+from strait.cli.main import app
+from strait.errors import ConfigError
+
+CLUSTERS = {"a": {"bootstrap.servers": "localhost:1"}, "b": {"bootstrap.servers": "localhost:2"}}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    links = {"a-to-b": {"source": "a", "destination": "b"}, "b-to-a": {"source": "b", "destination": "a"}}
+    path = tmp_path / "links.yaml"
+    path.write_text(yaml.safe_dump({"clusters": CLUSTERS, "links": links}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["orders"], "has no link 'orders'"),
+        (["a-to-b", "--source", "a"], "need --relation offset or order"),
+        (["--relation", "order", "orders"], "name both clusters"),
+        (["--relation", "order", "--source", "a", "--destination", "b"], "name the source topics"),
+        (["--relation", "similar", "--source", "a", "--destination", "b", "orders"], "must be map, offset or order"),
+        (["--relation", "offset", "--source", "a", "--destination", "c", "orders"], "has no cluster 'c'"),
+        (["--resume", "none"], "knows no audit 'none'"),
+    ],
+)
+def test_a_wrong_line_is_refused(file: Path, words: list[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRAIT_HOME", str(file.parent / "home"))
+    found = CliRunner().invoke(app, ["audit", *words, "-f", str(file)])
+    assert isinstance(found.exception, ConfigError)
+    assert why in str(found.exception)
+
+
+def test_progress_shows_the_share_the_rate_and_the_rest() -> None:
+    progress = AuditProgress(
+        id="x", state="comparing", chunks=40, done=10, bytes=10**9, unexplained=3, began_at_ms=0, at_ms=10_000
+    )
+    line = audit_output._progress_line(progress)
+    assert "[#####...............] 10/40 chunks" in line
+    assert "100 MB/s" in line and "30 s left" in line and "3 differences" in line
+    assert audit_output._progress_line(AuditProgress(id="x", state="planning")).endswith("planning")
+
+
+def test_progress_that_cannot_be_read_is_unknown() -> None:
+    progress = AuditProgress(id="x", state="done")
+    assert read_progress(progress.model_dump_json().encode()) == progress
+    assert read_progress(b"{") is None
+    assert progress.seconds_left() is None and progress.bytes_per_second() is None
