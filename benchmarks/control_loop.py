@@ -185,16 +185,26 @@ def reactions(running: Loop, times: int) -> list[str]:
     measured = {
         "a Variable is edited: its topic is in the plan": edits,
         "a new topic: it is in the plan": new_topics,
-        "an application is killed: it is submitted again": kills,
         "a wrong Variable: a red run": wrong_edits,
         "a run is triggered by hand: it has ended": manual_runs,
+        "an application is killed: it is submitted again": kills,  # last: from the third on, each run is red
     }
     lines = []
     for what, measure in measured.items():
-        seconds = [measure(running, link, number) for number in range(times)]
-        print(what, " ".join(f"{one:.1f}" for one in seconds), flush=True)
+        seconds, rows = [], []
+        for number in range(times):
+            before, cpu = task_rows(running.airflow), total_cpu(running.airflow)
+            seconds.append(measure(running, link, number))
+            rows.append((task_rows(running.airflow) - before, total_cpu(running.airflow) - cpu))
+        print(what, " ".join(f"{one:.1f}" for one in seconds), rows, flush=True)
         lines.append(f"| {what} | {median(seconds):.1f} s, at most {max(seconds):.1f} s |")
+        cost = f"{median(some for some, _ in rows):.0f} task rows, {median(cpu for _, cpu in rows):.1f} CPU-s"
+        lines.append(f"| – all runs for it, with what is idle meanwhile | {cost} |")
     return lines
+
+
+def total_cpu(airflow: LocalAirflow) -> float:
+    return sum(cpu for cpu, _ in by_component(airflow).values())
 
 
 def edits(running: Loop, link: str, number: int) -> float:

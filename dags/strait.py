@@ -6,23 +6,22 @@ link to its destination, and `strait-rehearsal` tests every week whether that wo
 Spark applications do the replication. They are submitted from here and outlive every run, and Airflow too.
 """
 
-import zlib
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pendulum
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import (
     DAG,
     Asset,
-    AssetOrTimeSchedule,
-    AssetWatcher,
-    CronTriggerTimetable,
     Param,
     dag,
     get_current_context,
     task,
+    task_group,
 )
 
+from strait_airflow.alerts import approval_notifiers, dag_arguments
 from strait_airflow.approval import APPROVE, REJECT
 from strait_airflow.dag_pages import (
     APPROVAL_PAGE,
@@ -32,25 +31,30 @@ from strait_airflow.dag_pages import (
     QUARANTINE_PAGE,
     REHEARSAL_PAGE,
 )
+from strait_airflow.graph import HEALTHY, METRICS, MONITOR, RETRIES, SUBMIT, VERDICT
+from strait_airflow.healthy import Healthy
+from strait_airflow.outline import outline
 from strait_airflow.page_address import PageButton, page_address
+from strait_airflow.schedules import RUN_TYPES, watched, when_woken
 from strait_airflow.settings import (
     FAILOVER_DAG,
     PAUSE_DAG,
     QUARANTINE_DAG,
     REHEARSAL_DAG,
     dag_id,
-    link_names,
-    links_with_approval,
-    watch_name,
 )
-from strait_airflow.triggers import LinkTrigger
+
+if TYPE_CHECKING:
+    from strait.config.links import Alerts
+
+STARTED = "{{ task.submitted['name'] }}"
 
 COMMON = {
     "start_date": pendulum.datetime(2025, 1, 1, tz="UTC"),
     "catchup": False,
-    "max_active_runs": 1,  # of two concurrent planners, one would fail with a conflict
+    "allowed_run_types": RUN_TYPES,
     "default_args": {
-        "retries": 1,  # also because stopping Airflow fails the running tasks
+        "retries": RETRIES,  # also because stopping Airflow fails the running tasks
         "retry_delay": timedelta(seconds=5),
         "execution_timeout": timedelta(minutes=2),
         "show_return_value_in_logs": False,  # it is already logged
@@ -58,6 +62,7 @@ COMMON = {
 }
 ON_DEMAND = {
     "schedule": None,
+    "allowed_run_types": RUN_TYPES,
     "start_date": COMMON["start_date"],
     "catchup": False,
     "is_paused_upon_creation": False,
@@ -68,25 +73,10 @@ ANSWER_WITHIN = timedelta(hours=1)  # then the request is canceled and made agai
 SETTLED_WITHIN = timedelta(hours=1)
 REHEARSAL_WITHIN = timedelta(hours=1)
 FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
+RUNS_MOST = 4  # of a link: a run that waits until an application replicates delays no other
 
 
-def watched(link: str) -> Asset:
-    """Return the asset that represents everything a link depends on.
-
-    The triggerer watches it, and its state stores the facts that runs have acted upon.
-    """
-    watcher = AssetWatcher(name="watch", trigger=LinkTrigger(link=link))
-    return Asset(watch_name(link), uri=f"strait://watch/{dag_id(link)}", watchers=[watcher])
-
-
-def when_woken(link: str, asset: Asset) -> AssetOrTimeSchedule:
-    """Return the schedule: when the watch fires, and hourly in any case, at a minute derived from the link's name."""
-    minute = zlib.crc32(link.encode()) % 60
-    hourly = CronTriggerTimetable(f"{minute} * * * *", timezone="UTC", run_immediately=True)
-    return AssetOrTimeSchedule(timetable=hourly, assets=[asset])
-
-
-def monitor(link: str, asset: Asset) -> DAG:
+def monitor(link: str, asset: Asset, alerts: "Alerts | None") -> DAG:
     @dag(
         dag_id=dag_id(link),
         description=f"Keep the link {link} planned and its applications running: a run for each event.",
@@ -95,37 +85,61 @@ def monitor(link: str, asset: Asset) -> DAG:
         dagrun_timeout=timedelta(minutes=10),
         tags=["strait", link],
         params={
-            "restart": Param("", type="string", description="Task group whose application is ended and submitted anew.")
+            "restart": Param(
+                "", type="string", description="Task group whose application is ended and submitted again."
+            )
         },
+        max_active_runs=RUNS_MOST,
+        **dag_arguments(alerts),
         **COMMON,
     )
     def build() -> None:
-        @task(inlets=[asset], execution_timeout=timedelta(minutes=5))
-        def act() -> str:
-            from strait_airflow import control
+        @task(
+            task_id=MONITOR,
+            inlets=[asset],
+            execution_timeout=timedelta(minutes=5),
+            max_active_tis_per_dag=1,  # of two concurrent planners, one would wait for the other in vain
+        )
+        def look() -> list[dict[str, object]]:
+            from strait_airflow import graph
 
-            context = get_current_context()
-            events = context["triggering_asset_events"].get(asset, ())
-            notices = [event.extra["payload"] for event in events if "payload" in event.extra]
-            by = context["dag_run"].triggering_user_name or "Airflow"
-            store = context["asset_state_store"][asset]
-            return control.act(link, notices, store, restart=context["params"]["restart"], by=by)
+            return graph.monitor(link, asset, get_current_context())
 
-        @task
-        def metrics() -> str:
-            from strait_airflow import control
+        @task(task_id=SUBMIT, multiple_outputs=False, map_index_template="{{ task.op_kwargs['asked']['name'] }}")
+        def submitted(asked: dict[str, object]) -> dict[str, object]:
+            from strait_airflow import graph
 
-            return control.metrics(link)
+            return graph.submit(link, asked, get_current_context())
 
-        acted, measured = act(), metrics()
-        acted >> measured
-        for made in (acted, measured):
-            made.operator.operator_extra_links = [PageButton(link)]
+        @task_group(group_id="applications", prefix_group_id=False)
+        def application(asked: dict[str, object]) -> None:
+            done = submitted(asked=asked)
+            done.operator.operator_extra_links = button
+            waiting = Healthy(task_id=HEALTHY, link=link, submitted=done, retries=0, map_index_template=STARTED)
+            waiting.operator_extra_links = button
+
+        @task(task_id=METRICS, trigger_rule="all_done")
+        def measure() -> str:
+            from strait_airflow import graph
+
+            return graph.metrics(link, get_current_context())
+
+        @task(task_id=VERDICT, inlets=[asset], trigger_rule="all_done", max_active_tis_per_dag=1)
+        def judge() -> str:
+            from strait_airflow import graph
+
+            return graph.verdict(link, asset, get_current_context())
+
+        button = [PageButton(link)]
+        looked, measured, judged = look(), measure(), judge()
+        application.expand(asked=looked) >> measured >> judged
+        for made in (looked, measured, judged):
+            made.operator.operator_extra_links = button
 
     return build()
 
 
-def approval(link: str, asset: Asset) -> DAG:
+def approval(link: str, asset: Asset, alerts: "Alerts | None") -> DAG:
     @dag(
         dag_id=dag_id(link, "approval"),
         description=f"Request approval for changes to the plan of the link {link}.",
@@ -133,6 +147,8 @@ def approval(link: str, asset: Asset) -> DAG:
         schedule=when_woken(link, asset),
         dagrun_timeout=ANSWER_WITHIN + timedelta(minutes=10),
         tags=["strait", link],
+        max_active_runs=1,
+        **({key: value for key, value in dag_arguments(alerts).items() if key != "deadline"}),
         **COMMON,
     )
     def build() -> None:
@@ -156,6 +172,7 @@ def approval(link: str, asset: Asset) -> DAG:
             options=[APPROVE, REJECT],
             defaults=REJECT,
             response_timeout=ANSWER_WITHIN,
+            notifiers=approval_notifiers(alerts),
         )
         found >> ask
         acted = act(found, ask.output)
@@ -295,6 +312,7 @@ def rehearsal(links: tuple[str, ...]) -> DAG:
         max_active_runs=1,
         start_date=COMMON["start_date"],
         catchup=False,
+        allowed_run_types=RUN_TYPES,
         dagrun_timeout=REHEARSAL_WITHIN,
         default_args=COMMON["default_args"] | {"execution_timeout": REHEARSAL_WITHIN},
         tags=["strait"],
@@ -311,15 +329,14 @@ def rehearsal(links: tuple[str, ...]) -> DAG:
     return build()
 
 
-names = link_names()
-asked = links_with_approval()
-for name in names:
-    its_watch = watched(name)
-    monitor(name, its_watch)
-    if name in asked:
-        approval(name, its_watch)
-if names:
-    pause(names)
-    quarantine(names)
-    failover(names)
-    rehearsal(names)
+known = outline()
+for name in known.links:
+    its_watch, its_alerts = watched(name), known.alerts.get(name)
+    monitor(name, its_watch, its_alerts)
+    if name in known.with_approval:
+        approval(name, its_watch, its_alerts)
+if known.links:
+    pause(known.links)
+    quarantine(known.links)
+    failover(known.links)
+    rehearsal(known.links)

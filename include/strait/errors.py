@@ -9,6 +9,7 @@ StraitError
 │   └── NotAuthorized          an operator must grant a permission or correct a credential
 ├── StateError               a state topic has a record that this version cannot read; the last valid plan stays active
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
+├── OutdatedSettings         the settings may be older than the plan; an operator must confirm or correct them
 ├── ApprovalMissing          the changes are not approved, or differ from the approved ones; none of these was made
 ├── FailoverStopped          a check of a failover step failed; the record has the step and the changes that stay
 │   ├── FailoverTakenOver     another process continues the failover
@@ -83,6 +84,10 @@ class PlanConflict(StraitError):
     """Another control plane of the same link published a plan while this one was computing its own."""
 
     retriable = True
+
+
+class OutdatedSettings(StraitError):
+    """The settings differ from those of the current plan, and may be older. Nothing was published."""
 
 
 class ApprovalMissing(StraitError):

@@ -447,7 +447,7 @@ _TEXTS = {
     ),
     Reason.APPLICATION_DEAD: _Text(
         "The Spark application of the task group has exited, so its topics are not copied.",
-        "Airflow: the monitor DAG resubmits it; the `act` task log shows the cause. `strait run`: it "
+        "Airflow: the monitor DAG resubmits it; the `submit` task log shows the cause. `strait run`: it "
         "restarts automatically; its output shows the cause.",
         Kind.RETRIES,
     ),

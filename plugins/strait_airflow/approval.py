@@ -49,18 +49,20 @@ def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     """Apply the shown plan if it was approved. Store a user's rejection, so that these changes are not proposed again.
 
     Raises:
-        AirflowFailException: the changes would now differ from the shown ones; the next run asks again.
+        AirflowFailException: the request was not answered, or the changes would now differ from the shown ones; the next run asks
+            again.
     """
     from strait.planning.review.approval import ShownPlan
     from strait_airflow.control import live_control
-    from strait_airflow.errors import airflow_errors
+    from strait_airflow.errors import airflow_errors, raise_for
 
     with airflow_errors():
         shown = ShownPlan.parse(json.dumps(found["shown"]), where=f"what link {link} was asked about")
     who = (answer.get("responded_by_user") or {}).get("name")
     if answer["chosen_options"] != [APPROVE]:
         if who is None:
-            return _said(f"link {link}: nobody has answered; nothing is done, and the next run asks again")
+            changes = f"{len(shown.effects)} changes wait for approval"
+            raise_for(f"link {link}: nobody has answered: {changes}, and the next run asks again", retriable=False)
         _remember(link, shown, who)
         return _said(f"link {link}: rejected by {who}; nothing is done")
     log.info("link %s: approved by %s", link, who)

@@ -1,28 +1,21 @@
-"""Tasks of a link's DAG. Each reads the state itself: only a line of text is passed from task to task.
-
-A task returns that line; Airflow shows it as the task's XCom.
+"""The work of the tasks of a link's DAG, without Airflow's context, which `graph` adds. Each reads the link's state itself:
+only small values are passed from task to task.
 """
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from strait_airflow.noticing import ACTED, WORK, Acted
-from strait_airflow.page_address import page_address
+from strait_airflow.noticing import ACTED, WORK, Acted, reasons_of
+from strait_airflow.steps import ASK, Run, Steps, begin, last, now_ms
+from strait_airflow.submitting import due_applications
 from strait_airflow.watching import look_at
 
 if TYPE_CHECKING:
-    from strait.config.links import LinksFile
     from strait.control.plane import Control
-    from strait.errors import StraitError
-    from strait.launch.base import Launcher
-    from strait.planning.history.overrun import Reports
-    from strait.state.schema import Plan
-    from strait.state.signing import Proof
+    from strait.planning.status.needs import Need
 
 log = logging.getLogger(__name__)
 
@@ -41,156 +34,146 @@ class Store(Protocol):
     def set(self, key: str, value: Any) -> None: ...
 
 
-def act(
-    link: str, notices: Sequence[Mapping[str, Any]], store: Store, *, restart: str = "", by: str = "Airflow"
-) -> str:
-    """Do the work that the watch woke the DAG for; without notices, all pending work.
+class Monitored(NamedTuple):
+    """The result of `monitor`.
+
+    Attributes:
+        due: the applications that need an action, one for each instance of `submit`; see `submit`.
+        failures: messages of failed steps; the steps that do not depend on them were done.
+        reasons: why the run was started.
+        done: the result, in one line.
+        measure: whether metrics can be read, and have not just been.
+    """
+
+    due: list[dict[str, Any]]
+    failures: list[str]
+    reasons: list[str]
+    done: str
+    measure: bool = True
+
+
+def monitor(link: str, notices: Sequence[Mapping[str, Any]], store: Store, run: Run, *, restart: str = "") -> Monitored:
+    """Plan and publish, and determine which applications need an action. Do only the work that the watch started the run
+    for; without notices, all pending work.
 
     Args:
         notices: the payloads that `LinkTrigger` fired, oldest first. Empty in an hourly run and one triggered manually.
         store: records the facts that were acted upon.
-        restart: a task group whose application ``by`` wants to restart; "": none.
-
-    Raises:
-        AirflowFailException: the first failure; steps that do not depend on it were done.
+        restart: a task group whose application the user wants to restart; "": none.
     """
-    from strait.errors import ConfigError
-    from strait_airflow.errors import one_line, raise_for
-
-    log.info("on the page: %s", page_address(link))
-    for reason in (reason for notice in notices for reason in notice["reasons"]):
+    begin(link)
+    acted, began_ms = Acted.of(store.get(ACTED)), now_ms()
+    notices = () if run.cleared else notices  # their findings are old
+    reasons = reasons_of(notices)
+    for reason in reasons:
         log.info("because: %s", reason)
-    seen = dict(Acted.of(store.get(ACTED)).seen)
-    for found in [notice["seen"] for notice in notices] or [look_at(link)]:
-        seen |= found
-    # Only the newest notice: the silence in an earlier one may be over, or already handled.
+    if not notices and not restart and not run.cleared and not acted.failed and acted.planned_at_ms >= run.after_ms:
+        done = "nothing new: a run has planned after this one was requested"
+        return Monitored([], [], reasons, last(done), measure=False)
+    facts = [notice["seen"] for notice in notices]
+    at_ms = run.after_ms if facts else max(run.after_ms, acted.seen_at_ms)
+    latest = acted.with_facts(at_ms, facts or [look_at(link)])
+    seen = dict(latest.seen)
+    store.set(ACTED, acted.beginning(run.id, seen, began_ms).data())
+    steps = Steps(link)
+    planned = not notices or any(notice["plan"] for notice in notices)
+    may_ask = (
+        not run.manual and acted.failed in ("", ASK) and acted.seen.get("settings") in (None, seen.get("settings"))
+    )
+    line, everything = (
+        (steps.run(lambda: apply(link, store, may_ask=may_ask)) or ("", False)) if planned else ("", False)
+    )
+    if everything:
+        seen.pop(WORK, None)  # the same work is new if it appears again
+    # If planning fails, the applications are still made to match the last plan.
     silent = dict.fromkeys(notices[-1]["silent"], int(notices[-1]["at_ms"])) if notices else {}
-    steps: list[Callable[[], str]] = [lambda: applications(link, silent, restart=restart, by=by)]
-
-    def planned() -> str:
-        line, done = apply(link, store)
-        if done:
-            seen.pop(WORK, None)  # the same work is new if it appears again
-        return line
-
-    if not notices or any(notice["plan"] for notice in notices):
-        # If planning fails, the applications are still made to match the last plan.
-        steps.insert(0, planned)
-    lines, failed = _all_of(steps)
-    # Invalid settings are tried again once they change; any other failure may be fixed from outside.
-    kind = "" if not failed else "final" if isinstance(failed[0], ConfigError) else "retriable"
-    store.set(ACTED, Acted(seen, kind).data())
-    if failed:
-        raise_for(one_line(str(failed[0])), retriable=False)  # the watch retries, and starts runs for new findings
-    return "; ".join(lines)
+    found, held = steps.run(lambda: due_applications(link, steps, silent, restart, run)) or ([], acted.held)
+    failed = steps.kind if planned or steps.failures else acted.failed
+    planned_at = began_ms if planned and not steps.failures else acted.planned_at_ms
+    latest = latest._replace(seen=seen, failed=failed, held=held, planned_at_ms=planned_at)
+    store.set(ACTED, latest._replace(acting=Acted.of(store.get(ACTED)).acting).data())
+    parts = [line, *(f"{one['name']}: {one['because']}" for one in found), *(["failed"] if steps.failures else [])]
+    done = last("; ".join(part for part in parts if part) or "no application needs an action")
+    return Monitored(found, steps.failures, reasons, done, measure=not steps.destination_is_away)
 
 
-def _all_of(steps: Sequence[Callable[[], Any]]) -> "tuple[list[Any], list[StraitError]]":
-    from strait.errors import StraitError
-
-    lines: list[Any] = []
-    failed: list[StraitError] = []
-    for step in steps:
-        try:
-            lines.append(step())
-        except StraitError as error:
-            if failed:
-                log.error("%s", error)  # noqa: TRY400  the first is raised; messages are complete
-            failed.append(error)
-    return lines, failed
-
-
-def apply(link: str, store: Store | None = None) -> tuple[str, bool]:
+def apply(link: str, store: Store | None = None, *, may_ask: bool = False) -> tuple[str, bool]:
     """Plan, create missing topics, publish the plan. Changes that need approval are left to the approval DAG.
 
     Args:
         store: keeps the IDs of the link's clusters, so that another cluster at the same address is not taken for it.
+        may_ask: no edit explains a change of the topics, so their settings may come from an older database.
 
     Returns: a summary line, and whether everything was done.
+
+    Raises:
+        OutdatedSettings: an operator must confirm the settings.
     """
     from strait.errors import ApprovalMissing
-    from strait.planning.review.text import proposal_text
+    from strait.planning.review.text import proposal_text, shortened
 
     known = {} if store is None else store.get(CLUSTERS, {})
     with live_control(link, known) as control:
         proposal = control.propose()
-        _logged(proposal_text(proposal))
+        shown = proposal_text(proposal)
+        _logged(shortened(shown))
+        if may_ask and proposal.drafts:
+            _check_settings(control)
         try:
             outcome = control.apply(proposal)
         except ApprovalMissing as waits:
-            return _logged(str(waits)), False
+            return _logged(str(waits).splitlines()), False
         if store is not None:
             store.set(CLUSTERS, control.known_clusters)
-        line = _logged(outcome.as_text())
+        text, before = outcome.as_text(), set(shown.splitlines())
+        _logged(shortened("\n".join(line for line in text.splitlines() if line not in before)))
+        line = _summary(text.splitlines())
         if outcome.pending:
             line += f"; {len(outcome.pending)} changes wait for approval"
         return line, not (outcome.refused or outcome.pending)
 
 
-def applications(
-    link: str, silent: Mapping[str, int] = MappingProxyType({}), *, restart: str = "", by: str = "Airflow"
-) -> str:
-    """Make the applications match the current plan, regardless of whether a newer plan could be made.
+def _check_settings(control: "Control") -> None:
+    from strait.config.links import TOPICS
+    from strait.errors import OutdatedSettings
+    from strait.text import utc
 
-    Args:
-        silent: task groups whose applications run and did not report -> when that was observed (ms since 1970); those
-            that still do not report are restarted.
-        restart: a task group whose application is restarted in any state, also if it exited too often; "": none.
-
-    Raises:
-        ConfigError: the plan has no such task group.
-    """
-    from strait.config.naming import application_name
-    from strait.errors import ConfigError
-    from strait_airflow import pools
-    from strait_airflow.applications import end, end_orphans, end_separate, ensure_all, launcher
-    from strait_airflow.settings import clusters_of, with_live_topics
-
-    file = clusters_of(link)
-    with suppress(ConfigError):  # an invalid Variable stops no application
-        file = with_live_topics(file, link)  # the spec contains the selection
-    plans, proofs, reports = _plans(file, link)
-    if not plans:
-        return _logged("no plan was ever published: there is nothing to run")
-    spark = file.links[link].spark
-    launch = launcher(spark)
-    steps = [
-        partial(end, launch, name, "its slots do not report")
-        for group in sorted(plans.keys() & silent.keys())
-        if file.links[link].pool is None  # one link that is silent is no reason to restart the others
-        and _still_silent(launch, name := application_name(link, group), plans[group], reports, silent[group])
-    ]
-    if restart:
-        steps.append(partial(_end_to_restart, launch, link, file.links[link].pool, restart, plans, by))
-    _, failed = _all_of(steps)  # if one cannot be stopped now, the others are still handled
-    current = [found for _, found in sorted(plans.items())]
-    if file.links[link].pool is None:
-        done = ensure_all(file, link, current, proofs, insist=restart)
-    else:
-        done = pools.ensure(file, link, current, reports, insist=bool(restart)) + end_separate(file, link, current)
-    done += pools.tidy(file, link) + end_orphans(spark)
-    if failed:
-        raise failed[0]
-    return "; ".join(done)
+    found = control.settings_in_force()
+    if found.same_topics or not found.elsewhere.startswith("Airflow ") or control.link.approval == "required":
+        return
+    here = control.link.origins.get(TOPICS, "the links file")
+    raise OutdatedSettings(
+        f"link {control.name}: plan {found.version} of {utc(found.published_at_ms)} UTC has topics of {found.elsewhere} that this "
+        f"Airflow does not know, and no edit explains the difference from those of {here}; its database may be restored from "
+        "an older copy",
+        hint="trigger this DAG to use the present settings, or correct the Variable",
+    )
 
 
-def metrics(link: str) -> str:
-    """Log a line of metrics for each topic, and send them as gauges."""
+def metrics(link: str) -> tuple[str, "tuple[Need, ...]"]:
+    """Log a line of metrics for each topic, and send them as gauges. Return the first line, and the actions of an operator
+    that the link needs."""
+    from strait.control.needs import Needs
     from strait.state.reader import StateReader
     from strait_airflow import gauges
+    from strait_airflow.applications import supervisor
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
 
-    with airflow_errors():
+    with airflow_errors(link):
         file = clusters_of(link)
         destination = file.links[link].destination
         with StateReader(file.clusters[destination], destination, link, follow=("plan", "map", "reports")) as state:
             state.catch_up()
+            if not state.plans:
+                return _logged(["no plan was ever published: there is nothing to measure"]), ()
             earlier, until = dict(state.reports), time.monotonic() + METRICS_SECONDS
             while time.monotonic() < until:
                 state.poll(0.5)
-        lines = gauges.measure(file, link, state, earlier)
-        return _logged("\n".join(lines) or "no plan was ever published: there is nothing to measure")
+            measured = gauges.measure(file, link, state, earlier)
+            dying = supervisor(file, link).dying(state.plans.values())
+            needs = Needs(file, link).of(state, measured.statuses, dying)
+        return _logged(measured.lines or ["no topic is replicated"]), needs
 
 
 def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> "Control":
@@ -207,44 +190,13 @@ def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> 
     return Control(file, link, lambda text: log.info("%s", text))
 
 
-def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], dict[str, Proof], Reports]":
-    """Return task group -> its current plan, whether that is proven, and the newest reports."""
-    from strait.state.reader import StateReader
-    from strait.state.signing import with_key
-
-    destination = file.links[link].destination
-    properties = with_key(file.clusters[destination])
-    with StateReader(properties, destination, link, follow=("plan", "reports")) as state:
-        state.catch_up()
-        return dict(state.plans), dict(state.proofs), dict(state.reports)
-
-
-def _end_to_restart(
-    launch: "Launcher", link: str, pool: str | None, group: str, plans: "Mapping[str, Plan]", by: str
-) -> None:
-    from strait.config.naming import application_of
-    from strait.config.validation import did_you_mean
-    from strait.errors import ConfigError
-    from strait_airflow.applications import end
-
-    if group not in plans:
-        raise ConfigError(f"link {link}", [f"its plan has no task group {group!r}{did_you_mean(group, plans)}"])
-    end(launch, application_of(link, pool, group), f"{by} wants it to start anew")
-
-
-def _still_silent(launch: "Launcher", name: str, plan: "Plan", reports: "Reports", at_ms: int) -> bool:
-    """Return whether an application that did not report at ``at_ms`` (ms since 1970) has not been replaced since, and
-    at least one of its slots has not reported since."""
-    found = launch.state(name)
-    if found is None or found.submitted_at_ms > at_ms:
-        return False
-    heard = [max((part.at_ms for part in reports.get((plan.group, slot), ())), default=0) for slot in range(plan.slots)]
-    return min(heard) <= at_ms
-
-
-def _logged(text: str) -> str:
-    """Log each line of the text; return the line that summarizes the plan, else the first one."""
-    lines = text.splitlines()
+def _logged(lines: Iterable[str]) -> str:
+    """Log each line; return the one that summarizes the plan, else the first one."""
+    lines = list(lines)
     for line in lines:
         log.info("%s", line)
-    return next((line for line in lines if line.startswith("plan ")), lines[0])
+    return _summary(lines)
+
+
+def _summary(lines: Sequence[str]) -> str:
+    return next((line for line in lines if line.startswith("plan ")), lines[0] if lines else "")

@@ -3,18 +3,25 @@
 MONITOR_PAGE = """
 ### What this DAG does, whenever there is something to do
 
-Airflow's triggerer watches the link's settings, the topics of its source, its plan, reports and applications. What it
-finds starts a run; the note of the run says why. Besides, there is a run each hour.
+Airflow's triggerer watches the link's settings, the topics of its source, its plan, reports and applications. A finding
+starts a run; the note of the run has the reason and the result. There is also a run each hour.
+
+**A red run means that the link needs an operator**: its note and the log of `verdict` have one line for each thing, with
+its remedy. Green means that nothing is to be done.
 
 | task | |
 |---|---|
-| `act` | Plans, creates missing topics and publishes the plan, which running applications apply within 1 s. Submits applications that are not running (its log shows the cause), and stops those without a plan. |
+| `monitor` | Shows the changes, creates missing topics and publishes the plan, which running applications apply within 1 s. Determines which applications need an action. |
+| `submit` | For each of these: submits it, replaces it, or stops it; its log shows why it exited. |
+| `healthy` | For each of these: waits until every slot has reported, or fails with the cause. |
 | `metrics` | Prints one line per topic: records, rates, lag, waiting partitions and their reason; then consumer groups that are not in sync, and why. |
+| `verdict` | Fails if the link needs an operator. Its state is that of the run. |
 
 **Edit** the Variable `strait_topics_{link}` (`include`, `regex`, `exclude`) to change what is copied. An invalid edit
-fails `act` with one line; the last good plan stays active and copying continues. **Trigger** this DAG to plan now.
-With `restart`, the application of that task group is ended and submitted anew, also if it ended too often before.
-**Pause** it to freeze the plan and its applications: those that run keep copying, those that end are not submitted again.
+fails one run; the last good plan stays active and copying continues. **Trigger** this DAG to plan now.
+**Clear** one `submit`, in any run, to restart that application once, also if it exited too often before; so does the
+parameter `restart`. **Pause** the DAG to freeze the plan and its applications: those that run keep copying, those that
+exit are not submitted again.
 
 [What the link does now]({page}): its topics and partitions, lag, what waits and why.
 """
@@ -25,8 +32,8 @@ APPROVAL_PAGE = """
 `look` determines whether the plan has changes that need approval. `ask` shows them on the page *Required Actions* and
 waits, without occupying a worker. `act` applies exactly the approved plan. If the plan has changed since, `act` fails
 and the next run asks again. A rejected plan is not proposed again until it changes; the Variable
-`strait_rejected_{link}` stores it: delete it to be asked again. Without a response within one hour, the request is
-canceled and made again. [What the link does now]({page}).
+`strait_rejected_{link}` stores it: delete it to be asked again. Without a response within one hour, `act` fails, since
+the changes need an operator, and the request is made again. [What the link does now]({page}).
 """
 
 PAUSE_PAGE = """

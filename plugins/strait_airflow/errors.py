@@ -3,18 +3,40 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from strait.errors import StraitError
 
 
 @contextmanager
-def airflow_errors() -> Iterator[None]:
-    """Convert every StraitError raised inside to an Airflow exception with its message in one line."""
+def airflow_errors(link: str = "") -> Iterator[None]:
+    """Convert every StraitError raised inside to an Airflow exception with its message in one line.
+
+    ``link``: see `described`.
+    """
     from strait.errors import StraitError
 
     try:
         yield
     except StraitError as error:
-        raise_for(one_line(str(error)), retriable=error.retriable)
+        raise_for(described(error, link), retriable=error.retriable)
+
+
+def described(error: "StraitError", link: str = "") -> str:
+    """Return the message in one line. If it concerns a cluster whose properties the link has from an Airflow Connection,
+    that is added: the hint of the error only knows the links file."""
+    from strait.errors import ClusterError, StraitError
+    from strait_airflow.settings import clusters_of
+
+    text = one_line(str(error))
+    if not link or not isinstance(error, ClusterError):
+        return text
+    try:
+        origin = clusters_of(link).links[link].origins.get(error.cluster)
+    except StraitError:
+        return text
+    return f"{text}; its properties come from {origin}" if origin else text
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,7 @@ Tags distinguish links and topics. Plain StatsD drops tags, so use its DogStatsD
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -27,11 +27,23 @@ def connect() -> None:
     )
 
 
+class Measured(NamedTuple):
+    """The metrics of a link.
+
+    Attributes:
+        lines: one per topic, then lines about partitions without a destination, slots that do not report, and consumer
+            groups.
+        statuses: one of each task group.
+    """
+
+    lines: list[str]
+    statuses: "list[Status]"
+
+
 def measure(
     file: "LinksFile", link: str, state: "StateReader", earlier: "Mapping[tuple[str, int], tuple[Report, ...]]"
-) -> list[str]:
-    """Send a link's metrics as gauges. Return a line per topic, then lines about partitions without a destination,
-    slots that do not report, and consumer groups.
+) -> Measured:
+    """Send a link's metrics as gauges, and return them.
 
     Args:
         state: follows `plan`, `map` and `reports`, and has caught up.
@@ -46,9 +58,11 @@ def measure(
     from strait.text import printable
     from strait_airflow.applications import starting
 
-    lines = []
+    lines: list[str] = []
+    statuses: list[Status] = []
     for group, found in sorted(state.plans.items()):
         status = group_status(file, link, group, state)
+        statuses.append(status)
         topics = topic_metrics(status, state.runs, earlier, state.reports)
         missing = missing_destination_partitions(found)
         send(status, topics, missing)
@@ -66,7 +80,7 @@ def measure(
         send_groups(state.group_sync, now_ms)
         lines.append(summary(state.group_sync, now_ms))
         lines += [printable(f"consumer group {one.group}: {one.why}") for one in state.group_sync.out_of_sync]
-    return lines
+    return Measured(lines, statuses)
 
 
 def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> None:

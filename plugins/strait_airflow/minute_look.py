@@ -1,13 +1,16 @@
-"""The slow part of a link's watch, about once per minute: plan, to determine whether a run would change anything, and
-send the gauges. Blocks, for seconds if there is much to plan."""
+"""The slow part of a link's watch, about once per minute: determine whether an operator is needed, send the gauges, and
+plan, to determine whether a run would change anything. Blocks, for seconds if there is much to plan."""
 
 import time
 from typing import TYPE_CHECKING
 
-from strait_airflow.noticing import Finding
+from strait_airflow.noticing import ATTENTION, WORK, Finding
+from strait_airflow.verdict import attention_of
 
 if TYPE_CHECKING:
+    from strait.control.needs import Needs
     from strait.control.plane import Control
+    from strait.planning.status.needs import Need
     from strait.state.reader import StateReader
     from strait.state.schema import Report
     from strait_airflow.settings import LiveSettings
@@ -30,19 +33,20 @@ class MinuteLook:
         self._link = link
         self._control: Control | None = None
         self._reader: StateReader | None = None
+        self._needs: Needs | None = None
         self._earlier: dict[tuple[str, int], tuple[Report, ...]] = {}
 
-    def look(self, plan: bool) -> Finding | None:
-        """Send the gauges. With ``plan``, return the work for a run, with an empty value if there is none; else return
-        None.
+    def look(self, plan: bool) -> dict[str, Finding]:
+        """Send the gauges. Return the actions of an operator that the link needs and, with ``plan``, the work for a run;
+        both have an empty value if there is none.
 
         Raises:
             StraitError: the work could not be determined, or the metrics not be read. Open connections were closed.
         """
         began = time.monotonic()
         try:
-            self._send_gauges()
-            return self._pending() if plan else None
+            found = {} if (needs := self._measure()) is None else {ATTENTION: _attention(needs)}
+            return found | {WORK: self._pending()} if plan else found
         except BaseException:
             self.close()
             raise
@@ -71,18 +75,31 @@ class MinuteLook:
         first = next((line for line in text.splitlines() if line.startswith("plan ")), text.splitlines()[0])
         return Finding(digest(text), f"work to do: {first}")
 
-    def _send_gauges(self) -> None:
+    def _measure(self) -> "tuple[Need, ...] | None":
+        """Send the gauges. Return the actions that are needed; None: unknown."""
+        from strait.control.needs import Needs
         from strait.state.reader import StateReader
         from strait_airflow import gauges
+        from strait_airflow.applications import supervisor
 
         file = self.settings.file
         if file is None:
-            return
+            return None
         destination = file.links[self._link].destination
         self._reader = self._reader or StateReader(
             file.clusters[destination], destination, self._link, follow=("plan", "map", "reports")
         )
         self._reader.catch_up()
         gauges.connect()
-        gauges.measure(file, self._link, self._reader, self._earlier)
+        measured = gauges.measure(file, self._link, self._reader, self._earlier)
         self._earlier = dict(self._reader.reports)
+        self._needs = self._needs or Needs(file, self._link)
+        dying = supervisor(file, self._link).dying(self._reader.plans.values())
+        return self._needs.of(self._reader, measured.statuses, dying) if self._reader.plans else None
+
+
+def _attention(needs: "tuple[Need, ...]") -> Finding:
+    if not needs:
+        return Finding("", "no operator is needed any more")
+    more = f", and {len(needs) - 1} more" if len(needs) > 1 else ""
+    return Finding(attention_of(need.id for need in needs), f"an operator is needed: {needs[0].text}{more}")

@@ -1,8 +1,8 @@
 """A link's configuration in Airflow: the links file, Connections that override its clusters, and a Variable that
 overrides its topics.
 
-`link_names` and `links_with_approval` are cheap, and are called whenever the DAG file is parsed. Functions that read
-Connections or Variables must not be called then: they query Airflow's database, through Airflow.
+`link_names` and `links_with_approval` are cheap. Functions that read Connections or Variables must not be called when the
+DAG file is parsed: they query Airflow's database, through Airflow.
 """
 
 import contextlib
@@ -11,11 +11,13 @@ import json
 import os
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from strait.config.links import LinksFile, Spark, Topics
+    from strait.config.links import Link, LinksFile, Spark, Topics
     from strait.errors import ConfigError
 
 CONNECTION_PREFIX = "strait_"
@@ -111,23 +113,28 @@ class LiveSettings(NamedTuple):
         digest: changes with every change of the configuration.
         file: the part that can be read: if the Variable is invalid, with the topics of the links file; None: no part.
         error: why not all of it can be used; None if it can.
+        parts: `topics`, each cluster and the rest -> their origin, "" for the links file, and their digest. Empty on an
+            error.
     """
 
     digest: str
     file: "LinksFile | None" = None
     error: "ConfigError | None" = None
+    parts: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
 def live_settings(link: str) -> LiveSettings:
     """Return the current configuration by the links file, the Connections and the Variables."""
     from strait import __version__
     from strait.errors import ConfigError
+    from strait_airflow.alerts import check_alerts
 
     file: LinksFile | None = None
     try:
         file = clusters_of(link)
         live = with_live_topics(file, link)
         found = live.links[link]
+        check_alerts(link, found)
         # Deleting the Variable of rejected changes wakes the DAGs, so approval is requested again. A change of the set
         # of links wakes those of the first link, which stops the applications of removed links.
         rejected = _variable(rejected_name(link)) if found.approval == "required" else None
@@ -137,7 +144,13 @@ def live_settings(link: str) -> LiveSettings:
         return LiveSettings(digest(str(error)), file, error)
     pool = None if found.pool is None else live.pools[found.pool].model_dump_json()
     seen = [__version__, found.model_dump_json(), dict(live.clusters), rejected, others]
-    return LiveSettings(digest(seen if pool is None else [*seen, pool]), live)
+    return LiveSettings(digest(seen if pool is None else [*seen, pool]), live, parts=_parts(live, found))
+
+
+def _parts(file: "LinksFile", link: "Link") -> dict[str, tuple[str, str]]:
+    found: dict[str, Any] = {"topics": link.topics.model_dump_json(), "rest": link.model_dump_json(exclude={"topics"})}
+    found |= {cluster: dict(file.clusters[cluster]) for cluster in (link.source, link.destination)}
+    return {name: (link.origins.get(name, ""), digest(value)) for name, value in found.items()}
 
 
 def digest(of: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from strait_airflow.noticing import ACTED, RETRY, WORK, Acted, Finding, Noticing
+from strait_airflow.noticing import ACTED, FACTS, JUDGED, RETRY, Acted, Finding, Judged, Noticing
 
 if TYPE_CHECKING:
     from strait_airflow.minute_look import MinuteLook
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_SECONDS = 1.0
-READ_ACTED_EVERY_SECONDS = 60.0
-"""While no finding waits for a run; otherwise with every poll. A manually triggered run may have stored it."""
+READ_STORED_EVERY_SECONDS = 60.0
+"""While nothing is found; otherwise with every poll. A manually triggered run may have stored it."""
 
 AFTER_TROUBLE_SECONDS = 10.0
 _PLANNERS = 2  # links that plan at the same time: the triggerer stays responsive
@@ -56,15 +56,17 @@ class LinkTrigger(BaseEventTrigger):
 
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, thread_name_prefix=f"strait-{self.link}")
         watch, background = LinkWatch(self.link), _Background(self.link)
-        noticing, read_at = Noticing(await self._acted()), time.monotonic()
+        noticing, read_at = Noticing(*await self._stored()), time.monotonic()
         try:
             while True:
-                if noticing.waiting or time.monotonic() > read_at + READ_ACTED_EVERY_SECONDS:
-                    noticing.acted, read_at = await self._acted(), time.monotonic()
                 facts, troubles = await loop.run_in_executor(thread, watch.look)
                 if facts:  # otherwise not everything has been read yet
                     facts |= background.facts(watch, resting=noticing.waits_for_plan)
-                    if due := noticing.due(facts, troubles, time.monotonic()):
+                    now_ms = time.time_ns() // 1_000_000
+                    asking = noticing.wakes(facts, troubles, now_ms)  # a run may have acted upon it
+                    if asking or time.monotonic() > read_at + READ_STORED_EVERY_SECONDS:
+                        (noticing.acted, noticing.judged), read_at = await self._stored(), time.monotonic()
+                    if due := noticing.due(facts, troubles, time.monotonic(), now_ms):
                         new = not noticing.acted.seen
                         yield _payload(due, facts, troubles, watch.silent_groups(), new=new)
                 await asyncio.sleep(LOOK_EVERY_SECONDS if facts else LOOK_EVERY_SECONDS / 4)
@@ -73,10 +75,11 @@ class LinkTrigger(BaseEventTrigger):
             thread.submit(watch.close)
             thread.shutdown(wait=False)  # its last poll may take seconds; watches of other links do not wait for it
 
-    async def _acted(self) -> Acted:
+    async def _stored(self) -> tuple[Acted, Judged]:
         if self.asset_state_store is None:
-            return Acted()
-        return Acted.of(await self.asset_state_store.aget(ACTED))
+            return Acted(), Judged()
+        store = self.asset_state_store
+        return Acted.of(await store.aget(ACTED)), Judged.of(await store.aget(JUDGED))
 
 
 class _Background:
@@ -85,7 +88,7 @@ class _Background:
     def __init__(self, link: str) -> None:
         self._link = link
         self._look: MinuteLook | None = None
-        self._running: asyncio.Future[Finding | None] | None = None
+        self._running: asyncio.Future[dict[str, Finding]] | None = None
         self._found: dict[str, Finding] = {}
 
     def facts(self, watch: "LinkWatch", *, resting: bool) -> dict[str, Finding]:
@@ -121,13 +124,11 @@ class _Background:
         if time.monotonic() >= self._look.due_at:
             self._running = asyncio.get_running_loop().run_in_executor(_planners, self._look.look, plan)
 
-    def _take(self, done: "asyncio.Future[Finding | None]") -> None:
+    def _take(self, done: "asyncio.Future[dict[str, Finding]]") -> None:
         from strait.errors import StraitError
 
         try:
-            found = done.result()
-            if found is not None:
-                self._found = {WORK: found}
+            self._found = self._found | done.result()
         except StraitError as error:
             log.warning("link %s: its plan and gauges: %s", self._link, error)
 
@@ -139,7 +140,7 @@ def _payload(
     reasons = [texts.get(name, "the last run failed; it is tried again") for name in due]
     return {
         "reasons": ["no run has acted upon this link yet"] if new else reasons,
-        "plan": any(name in facts or name == RETRY for name in due),
+        "plan": any(name in FACTS or name == RETRY for name in due),
         "silent": silent,
         "at_ms": time.time_ns() // 1_000_000,
         "seen": {name: fact.value for name, fact in facts.items()},

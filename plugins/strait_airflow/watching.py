@@ -3,10 +3,11 @@ briefly."""
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from strait_airflow.noticing import Finding
+from strait_airflow.noticing import AWAY, Finding
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -50,6 +51,8 @@ class LinkWatch:
         self._open_at = 0.0
         self._away: Finding | None = None
         self._selected: _Selected | None = None
+        self._parts: Mapping[str, tuple[str, str]] = {}
+        self._edited: tuple[str, ...] = ()
 
     def look(self) -> tuple[dict[str, Finding], dict[str, Finding]]:
         """Return `facts` and `troubles`."""
@@ -68,7 +71,7 @@ class LinkWatch:
         found = {
             "settings": Finding(
                 self.settings.digest,
-                "its settings were edited" if error is None else f"its settings are invalid: {error}",
+                self._edit_text() if error is None else f"its settings are invalid: {error}",
             ),
             "destination": self._away or Finding("", "its destination can be read again"),
         }
@@ -86,7 +89,8 @@ class LinkWatch:
             dead = trouble.reason is Reason.APPLICATION_DEAD
             name = f"{trouble.reason} {trouble.group}"
             # If another application exits, that is a new problem; if another slot stops reporting, that is not.
-            found[f"{name} {trouble.detail}" if dead else name] = Finding(str(trouble.reason), str(trouble))
+            name = f"{name} {trouble.detail}" if dead else name
+            found[name] = Finding(str(trouble.reason), str(trouble), trouble.application)
         return found
 
     def _look(self) -> "list[Trouble]":
@@ -95,7 +99,7 @@ class LinkWatch:
         try:
             return [] if self._open is None else self._open.look()
         except StraitError as error:
-            self._away = Finding("away", str(error))
+            self._away = Finding(AWAY, str(error))
             self._close_clusters()
             self._open_at = time.monotonic() + REOPEN_EVERY_SECONDS
             return []
@@ -117,9 +121,16 @@ class LinkWatch:
     def _read_settings(self) -> None:
         from strait_airflow import settings
 
-        found = settings.live_settings(self._link)
-        if self.settings is None or found.digest != self.settings.digest:
-            self.settings, self._open_at = found, 0.0
+        found, before = settings.live_settings(self._link), self.settings
+        if before is not None and found.digest == before.digest:
+            return
+        if found.parts:
+            self._edited = _changed(self._parts, found.parts) if self._parts else ()
+            self._parts = found.parts
+        self.settings, self._open_at = found, 0.0
+
+    def _edit_text(self) -> str:
+        return f"its settings were edited: {', '.join(self._edited)}" if self._edited else "its settings were edited"
 
     def _open_clusters(self, settings: "LiveSettings") -> None:
         """Connect to the clusters of these settings; if they cannot be read, keep the present connections."""
@@ -128,7 +139,7 @@ class LinkWatch:
         try:
             new = None if settings.file is None else _Clusters(settings.file, self._link)
         except StraitError as error:
-            self._away = Finding("away", str(error))
+            self._away = Finding(AWAY, str(error))
             self._open_at = time.monotonic() + REOPEN_EVERY_SECONDS
             return
         if new is not None:
@@ -142,16 +153,24 @@ class LinkWatch:
         self._open = self._opened_for = None
 
     def _of_source(self, source: "Topics") -> Finding | None:
-        """Return the topics that the link selects, judged by their names. While the settings cannot be read, return the
+        """Return the topics that the link selects, judged by their names. While the settings are invalid, return the
         previous ones; None if there are none."""
         assert self.settings is not None
         if source.away is not None:
-            return Finding("away", str(source.away))
-        if self.settings.file is None:
+            return Finding(AWAY, str(source.away))
+        if self.settings.error is not None or self.settings.file is None:
             return None if self._selected is None else self._selected.finding
         if self._selected is None or not self._selected.made_of(source, self.settings):
             self._selected = _Selected(source, self.settings, self._link, self._selected)
         return self._selected.finding
+
+
+def _changed(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str, str]]) -> tuple[str, ...]:
+    """Return the origins of the parts of the settings that differ. A part whose Variable or Connection was deleted has
+    that as its origin."""
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    origins = {after.get(name, ("", ""))[0] or before.get(name, ("", ""))[0] for name in names}
+    return tuple(sorted(origin or "the links file" for origin in origins))
 
 
 class _Selected:
@@ -162,7 +181,7 @@ class _Selected:
         from strait.errors import StraitError
         from strait_airflow.settings import digest
 
-        self._source = source
+        self.source = source
         self._settings = settings
         self.partitions: Mapping[str, int] = {}
         assert settings.file is not None
@@ -175,22 +194,38 @@ class _Selected:
             self.finding = Finding(digest(self.partitions), self._text(before))
 
     def made_of(self, source: "Topics", settings: "LiveSettings") -> bool:
-        return source is self._source and settings is self._settings
+        return source is self.source and settings is self._settings
 
     def _text(self, before: "_Selected | None") -> str:
-        """Return the differences from ``before``, as far as they are known."""
+        """Return the differences from ``before``, as far as they are known: those of the source, and those of the
+        selection."""
         if before is None:
-            return "topics of its source have changed"
-        gone = [f"-{name}" for name in before.partitions if name not in self.partitions]
-        new = [f"+{name}" for name in self.partitions if name not in before.partitions]
+            return "the topics that it selects have changed"
+        now, then = self.partitions, before.partitions
+        new, dropped = now.keys() - then.keys(), then.keys() - now.keys()
+        selected, deselected = new & before.source.partitions.keys(), dropped & self.source.partitions.keys()
         grown = [
-            f"{name} {before.partitions[name]} to {count} partitions"
-            for name, count in self.partitions.items()
-            if before.partitions.get(name, count) != count
+            f"{name} {then[name]} to {now[name]} partitions"
+            for name in sorted(now.keys() & then.keys())
+            if now[name] != then[name]
         ]
-        changed = [*sorted(new), *sorted(grown), *sorted(gone)]
-        more = f" and {len(changed) - _NAMED_MOST} more" if len(changed) > _NAMED_MOST else ""
-        return f"topics of its source: {', '.join(changed[:_NAMED_MOST])}{more}" if changed else "its source answers"
+        of_source = [*_signed("+", new - selected), *grown, *_signed("-", dropped - deselected)]
+        of_selection = [*_signed("+", selected), *_signed("-", deselected)]
+        parts = [
+            f"{what}: {_few(changed)}"
+            for what, changed in (("topics of its source", of_source), ("it selects now", of_selection))
+            if changed
+        ]
+        return "; ".join(parts) or "its source answers"
+
+
+def _signed(sign: str, names: Iterable[str]) -> list[str]:
+    return [f"{sign}{name}" for name in sorted(names)]
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED_MOST} more" if len(names) > _NAMED_MOST else ""
+    return f"{', '.join(names[:_NAMED_MOST])}{more}"
 
 
 class _Clusters:
@@ -200,12 +235,13 @@ class _Clusters:
         from strait.planning.status.health import Hearing
         from strait.state.reader import StateReader
         from strait_airflow import sources
-        from strait_airflow.applications import launcher
+        from strait_airflow.applications import supervisor
 
         source, destination = file.links[link].source, file.links[link].destination
         self._file = file
         self._link = link
-        self._launcher = launcher(file.links[link].spark)
+        self._supervisor = supervisor(file, link)
+        self._launcher = self._supervisor.launcher
         self._reader = StateReader(file.clusters[destination], destination, link, follow=("plan", "reports"))
         try:
             self._reader.catch_up(CATCH_UP_SECONDS)
@@ -250,12 +286,11 @@ class _Clusters:
         from strait.config.naming import application_of
         from strait.launch.base import State
         from strait.planning.status.health import IN_CLUSTER, ON_THIS_HOST, trouble_of
-        from strait_airflow.applications import has_standby
 
         in_cluster, now_ms = self._file.links[self._link].spark.deploy_mode == "cluster", time.time_ns() // 1_000_000
         patience = IN_CLUSTER if in_cluster else ON_THIS_HOST
         silent = self._hearing.silent(plan, now, patience)
-        for standby in (False, True) if has_standby(self._file, self._link, plan.group) else (False,):
+        for standby in (False, True) if self._supervisor.has_standby(plan.group) else (False,):
             name = application_of(self._link, self._file.links[self._link].pool, plan.group, standby=standby)
             found = self._launcher.state(name)
             if found is not None and found.state is State.SUBMITTED:
@@ -268,7 +303,7 @@ class _Clusters:
             elif found is not None:
                 self._missing_since.pop(name, None)
             if trouble is not None:
-                yield trouble
+                yield replace(trouble, application=name)
 
     def _missing(self, name: str, group: str, now: float) -> "Trouble | None":
         """Return the problem that an application was never submitted. None during `SUBMITTED_WITHIN_SECONDS`: the

@@ -7,12 +7,16 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from airflow.dag_processing.dagbag import DagBag
 
+from strait_airflow.alerts import OncePerIncident
+from strait_airflow.settings import live_settings
 from strait_airflow.triggers import LinkTrigger
+from strait_airflow.verdict import STILL
 
 pytestmark = [pytest.mark.airflow, pytest.mark.core]
 
@@ -29,6 +33,7 @@ def parse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         file = tmp_path / "links.yaml"
         file.write_text(text)
         monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+        monkeypatch.setenv("STRAIT_HOME", str(tmp_path / "home"))
         return DagBag(dag_folder=str(DAGS / "strait.py"))
 
     return parsed
@@ -52,7 +57,9 @@ def test_every_link_has_one_dag_and_all_share_those_that_are_triggered(bag):
 def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
     for dag in bag.dags.values():
         assert dag.catchup is False
-        assert dag.max_active_runs == (16 if dag.dag_id == "strait-failover" else 1)
+        # A run of a link may wait until an application replicates; only one at a time plans.
+        runs = {"strait-failover": 16, "strait_bank": 4, "strait_shop": 4}
+        assert dag.max_active_runs == runs.get(dag.dag_id, 1)
         hours = {"strait-failover": 4, "strait-rehearsal": 1, "strait-quarantine": 1}
         longest = timedelta(hours=hours[dag.dag_id]) if dag.dag_id in hours else timedelta(minutes=10)
         assert timedelta() < dag.dagrun_timeout <= longest
@@ -61,7 +68,8 @@ def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
 
 def test_a_stop_of_airflow_does_not_make_a_run_red(bag):
     for dag in bag.dags.values():
-        assert all(task.retries == 1 and task.retry_delay <= timedelta(seconds=10) for task in dag.tasks)
+        tasks = [task for task in dag.tasks if task.task_id != "healthy"]  # which no worker runs
+        assert all(task.retries == 1 and task.retry_delay <= timedelta(seconds=10) for task in tasks)
 
 
 def test_the_page_of_a_dag_names_what_to_edit(bag):
@@ -93,8 +101,85 @@ def test_the_runs_of_a_link_are_started_by_its_watch_and_once_an_hour_in_a_minut
     assert woken_by(bank) == ("strait_bank_watch", "bank")
     assert re.fullmatch(r"\d+ \* \* \* \*", shop.timetable.timetable.expression)
     assert shop.timetable.timetable.expression != bank.timetable.timetable.expression
-    assert [task.task_id for task in shop.topological_sort()] == ["act", "metrics"]
     assert not any(task.outlets for task in shop.tasks), "a run that changes its own asset would start the next"
+
+
+def test_the_graph_shows_the_work(bag):
+    shop = bag.dags["strait_shop"]
+    graph = {task.task_id: (sorted(task.upstream_task_ids), str(task.trigger_rule.value)) for task in shop.tasks}
+    assert graph == {
+        "monitor": ([], "all_success"),
+        "submit": (["monitor"], "all_success"),
+        "healthy": (["submit"], "all_success"),
+        "metrics": (["healthy"], "all_done"),
+        "verdict": (["metrics"], "all_done"),
+    }
+    assert [shop.get_task(name).get_closest_mapped_task_group() is not None for name in ("submit", "healthy")] == [
+        True
+    ] * 2
+    assert [task.task_id for task in shop.tasks if task.max_active_tis_per_dag == 1] == ["monitor", "verdict"]
+    assert shop.leaves == [shop.get_task("verdict")], "its state is that of the run"
+
+
+def test_a_backfill_is_refused(bag):
+    assert all("backfill" not in dag.allowed_run_types for dag in bag.dags.values())
+
+
+ALERTS = {
+    "on_failure": [
+        {
+            "notifier": "airflow.providers.smtp.notifications.smtp.SmtpNotifier",
+            "arguments": {
+                "to": "oncall@example.com",
+                "subject": "{{ dag.dag_id }}",
+                "html_content": "{{ dag_run.note }}",
+            },
+        }
+    ],
+    "deadline_seconds": 900,
+}
+ALERTS["on_deadline"] = ALERTS["on_failure"]
+
+
+def test_notifiers_and_a_deadline_of_the_links_file_are_the_dags(parse):
+    links = {"shop": LINK | {"alerts": ALERTS, "approval": "required"}, "bank": LINK}
+    bag = parse(yaml.safe_dump({"clusters": CLUSTERS, "links": links}))
+    assert bag.import_errors == {}
+    shop, bank, asking = (bag.dags[name] for name in ("strait_shop", "strait_bank", "strait_shop_approval"))
+    (callback,) = shop.on_failure_callback
+    assert callback.notifier.to == "oncall@example.com"
+    assert (bank.on_failure_callback, bank.deadline) == (None, None) or not bank.deadline
+    (deadline,) = shop.deadline
+    assert deadline.interval == timedelta(minutes=15)
+    assert len(asking.on_failure_callback) == len(asking.get_task("ask").notifiers) == 1
+
+
+def test_a_notifier_is_called_once_for_an_incident():
+    called = []
+    once = OncePerIncident(called.append)
+    for note in ("needs an operator:\n- x", None, f"{STILL}, since 10:00:\n- x"):
+        once({"dag_run": SimpleNamespace(note=note)})
+    once({})
+    assert len(called) == 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"notifier": "airflow.providers.nothing.Nothing"},
+        {"notifier": "strait.errors.StraitError"},
+        {"notifier": "airflow.providers.smtp.notifications.smtp.SmtpNotifier", "arguments": {"tto": "x"}},
+    ],
+)
+def test_a_notifier_that_cannot_be_made_hides_no_dag_and_is_an_error_of_its_link(parse, wrong):
+    links = {"shop": LINK | {"alerts": {"on_failure": [wrong]}}, "bank": LINK}
+    bag = parse(yaml.safe_dump({"clusters": CLUSTERS, "links": links}))
+    assert bag.import_errors == {}
+    assert {"strait_shop", "strait_bank"} <= set(bag.dags)
+    found = live_settings("shop")
+    assert "links.shop.alerts.on_failure.0: " in str(found.error)
+    assert wrong["notifier"] in str(found.error)
+    assert live_settings("bank").error is None
 
 
 def test_the_watch_is_stored_without_any_secret_and_comes_back_as_it_was():
@@ -137,6 +222,18 @@ def test_a_links_file_that_cannot_be_read_is_one_clear_import_error(parse, text)
     assert "ConfigError: links file" in error.strip().splitlines()[-1]
 
 
+def test_a_links_file_that_could_be_read_before_keeps_its_dags_and_each_link_says_where_it_is_wrong(parse):
+    right = yaml.safe_dump({"clusters": CLUSTERS, "links": {"shop": LINK | {"approval": "required"}, "bank": LINK}})
+    before = set(parse(right).dags)
+    bag = parse(right + "\n  bad: [\n")
+    assert bag.import_errors == {}
+    assert set(bag.dags) == before
+    for link in ("shop", "bank"):
+        assert re.search(
+            r"links.yaml: is neither YAML nor JSON: .* line \d+, column \d+", str(live_settings(link).error)
+        )
+
+
 def test_the_top_of_the_file_imports_only_what_is_cheap():
     tree = ast.parse((DAGS / "strait.py").read_text())
     modules = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
@@ -146,6 +243,7 @@ def test_the_top_of_the_file_imports_only_what_is_cheap():
         "datetime",
         "pendulum",
         "strait_airflow",
+        "typing",
         "zlib",
     }
 
@@ -159,6 +257,7 @@ def test_parsing_loads_neither_kafka_nor_spark(tmp_path):
         "print([name for name in ('confluent_kafka', 'kafka', 'pyspark') if name in sys.modules])"
     )
     environment = os.environ | {
+        "STRAIT_HOME": str(tmp_path / "home"),
         "STRAIT_LINKS_FILE": str(links),
         "PYTHONPATH": f"{DAGS.parent / 'plugins'}:{DAGS.parent / 'include'}",
     }

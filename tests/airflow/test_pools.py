@@ -17,6 +17,8 @@ from strait.launch.base import Application
 from strait_airflow import control
 from strait_airflow.applications import launcher
 from strait_airflow.settings import clusters_of
+from strait_airflow.steps import Run, now_ms
+from strait_airflow.submitting import submit
 from support.spark.idle import idle_spark_submit
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
@@ -73,9 +75,24 @@ def beside(*calls: Callable[[], Any]) -> None:
         thread.join()
 
 
+def applications(link: str) -> None:
+    """Make the applications match the plan, as a run of the link does."""
+    told = {"reasons": [], "plan": False, "silent": [], "at_ms": 0, "seen": {}}
+    found = control.monitor(link, [told], Store(), Run(uuid.uuid4().hex, now_ms()))
+    assert found.failures == []
+    for asked in found.due:
+        submit(link, asked)
+
+
+class Store(dict[str, Any]):
+    """The state of a link's asset, without Airflow's database."""
+
+    set = dict.__setitem__
+
+
 @pytest.mark.core
 def test_runs_of_all_links_at_the_same_time_submit_one_application(links: list[str]) -> None:
-    beside(*[lambda link=link: control.applications(link) for link in links])  # type: ignore[misc]
+    beside(*[lambda link=link: applications(link) for link in links])  # type: ignore[misc]
     assert [one.name for one in running()] == [NAME]
     assert len(launcher(Spark()).history(NAME)) == 1
     assert sorted(spec().links) == sorted(links)
@@ -85,14 +102,14 @@ def test_runs_of_all_links_at_the_same_time_submit_one_application(links: list[s
 def test_links_stop_leave_and_join_without_another_submission(links: list[str], tmp_path: Path, clusters: Any) -> None:
     first, second, third = links
     for link in links:
-        control.applications(link)
+        applications(link)
     (before,) = running()
     set_stopped(clusters_of(first), first, stopped=True, by="test", reason="test")
-    control.applications(first)
+    applications(first)
     assert sorted(spec().links) == sorted((second, third))
 
     write(tmp_path, clusters, {first: "main", second: None, third: "main"})
-    control.applications(second)
+    applications(second)
     assert {one.name for one in running()} == {NAME, f"strait-{second}-default"}
     assert [one.id for one in running() if one.name == NAME] == [before.id]
     pool = next(launcher(Spark()).spec(one) for one in running() if one.name == NAME)
@@ -100,7 +117,7 @@ def test_links_stop_leave_and_join_without_another_submission(links: list[str], 
     assert list(pool.links) == [third]
 
     write(tmp_path, clusters, dict.fromkeys(links, "main"))
-    assert f"strait-{second}-default: ended" in control.applications(second)
+    applications(second)
     assert [one.id for one in running()] == [before.id]
     assert sorted(spec().links) == sorted((second, third))
 
@@ -110,10 +127,10 @@ def test_a_removed_link_leaves_and_the_last_one_ends_the_application(
 ) -> None:
     first, *_ = links
     for link in links:
-        control.applications(link)
+        applications(link)
     write(tmp_path, clusters, {first: "main"})
-    control.applications(first)
+    applications(first)
     assert list(spec().links) == [first]
     set_stopped(clusters_of(first), first, stopped=True, by="test", reason="test")
-    control.applications(first)
+    applications(first)
     assert running() == []

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from confluent_kafka import Producer
 
 from strait.cli.cycles import Cycles
 from strait.config.links import Spark, load_link
-from strait.errors import LaunchError
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch.applications import RESTART_LIMIT
 from strait.launch.base import State
@@ -27,8 +26,11 @@ from strait.reasons import Reason
 from strait_airflow import control
 from strait_airflow.applications import launcher
 from strait_airflow.failing_over import fail_over, rehearse
-from strait_airflow.noticing import ACTED
+from strait_airflow.noticing import ACTED, JUDGED, Acted, Judged
+from strait_airflow.steps import Run, now_ms
+from strait_airflow.submitting import submit
 from strait_airflow.triggers import LinkTrigger
+from strait_airflow.verdict import verdict_of
 from support.fixtures.waiting import eventually
 from support.spark.idle import idle_spark_submit
 
@@ -97,10 +99,35 @@ def fire(trigger: LinkTrigger, within_seconds: float = 60.0) -> dict | None:
     return asyncio.run(in_time())
 
 
+TOLD = {"reasons": [], "plan": False, "silent": [], "at_ms": 0, "seen": {}}
+
+
+def act(link: str, notices, store: Store, *, restart: str = "", by: str = "Airflow") -> str:
+    """A run of the link's DAG up to its verdict: the work that was done, or its failures."""
+    run = Run(uuid.uuid4().hex, now_ms(), by=by, manual=not notices)
+    found = control.monitor(link, notices, store, run, restart=restart)
+    lines, failures = [found.done], list(found.failures)
+    for asked in found.due:
+        try:
+            lines.append(submit(link, asked, restart=asked["restart"])["line"])
+        except AirflowException as error:
+            failures.append(str(error))
+    verdict = verdict_of(failures, (), Judged.of(store.get(JUDGED)), run.id, now_ms())
+    store.set(JUDGED, verdict.judged.data())
+    if verdict.lines:
+        raise AirflowFailException("; ".join(verdict.lines))
+    return "; ".join(lines)
+
+
+def applications(link: str) -> str:
+    """Make the applications match the plan."""
+    return act(link, [TOLD], Store())
+
+
 def test_work_that_was_done_is_news_when_it_is_there_again(link, spark_submit_is_a_stand_in):
     store = Store({ACTED: acted_upon_all(link)})
     told = {"reasons": [], "plan": True, "silent": [], "at_ms": 0, "seen": {"work": "d1"}}
-    control.act(link, [told], store)
+    act(link, [told], store)
     assert "work" not in store.get(ACTED)["seen"]
 
 
@@ -116,21 +143,21 @@ def test_a_run_does_all_there_is_to_do_and_then_the_watch_is_quiet(link, spark_s
     first = fire(watch(link, store))
     assert first["plan"]
     assert first["reasons"] == ["no run has acted upon this link yet"]
-    assert control.act(link, [first], store).startswith("plan 1: 2 partitions of 1 topics")
+    assert act(link, [first], store).startswith("plan 1: 2 partitions of 1 topics")
     assert fire(watch(link, store), within_seconds=8) is None
     assert launcher(Spark()).state(f"strait-{link}-default").state.alive
 
 
 def test_what_changed_while_nobody_watched_is_noticed_by_the_next_watch(link, clusters, monkeypatch):
     store = Store()
-    control.act(link, [fire(watch(link, store))], store)
+    act(link, [fire(watch(link, store))], store)
     added = f"{link}-added"
     Admin(clusters.source.client_properties, "a").create([NewTopic(added, 1, 1)])
     variable = f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}"
     monkeypatch.setenv(variable, json.dumps({"include": [link, added]}))
     found = fire(watch(link, store))
     assert "its settings were edited" in found["reasons"]
-    assert control.act(link, [found], store).startswith("plan 2: 3 partitions of 2 topics")
+    assert act(link, [found], store).startswith("plan 2: 3 partitions of 2 topics")
 
 
 @pytest.fixture
@@ -148,18 +175,18 @@ def test_a_new_topic_and_more_partitions_of_the_source_wake_a_run_and_other_topi
 ):
     store = Store()
     monkeypatch.setenv(f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}", json.dumps({"regex": [f"{link}.*"]}))
-    control.act(link, [fire(watch(link, store))], store)
+    act(link, [fire(watch(link, store))], store)
     source = Admin(clusters.source.client_properties, "a")
     source.create([NewTopic(f"other-{link}", 1, 1)])
     assert fire(watch(link, store), within_seconds=6) is None
     with after(4.0, source.create, [NewTopic(f"{link}-new", 1, 1)]):
         found = fire(watch(link, store))
     assert found["reasons"] == [f"topics of its source: +{link}-new"]
-    assert control.act(link, [found], store).startswith("plan 2: 3 partitions of 2 topics")
+    assert act(link, [found], store).startswith("plan 2: 3 partitions of 2 topics")
     with after(4.0, source.grow_each, {f"{link}-new": 3}):
         found = fire(watch(link, store))
     assert found["reasons"] == [f"topics of its source: {link}-new 1 to 3 partitions"]
-    assert control.act(link, [found], store).startswith("plan 3: 5 partitions of 2 topics")
+    assert act(link, [found], store).startswith("plan 3: 5 partitions of 2 topics")
 
 
 @pytest.mark.core
@@ -167,19 +194,78 @@ def test_a_wrong_edit_fails_one_run_with_one_line_and_only_another_edit_wakes_th
     link, monkeypatch, spark_submit_is_a_stand_in
 ):
     store, variable = Store(), f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}"
-    control.act(link, [fire(watch(link, store))], store)
+    act(link, [fire(watch(link, store))], store)
     monkeypatch.setenv(variable, '{"include": 5}')
     found = fire(watch(link, store))
     with pytest.raises(AirflowFailException) as failed:
-        control.act(link, [found], store)
+        act(link, [found], store)
     assert f"strait_topics_{link}: include: " in str(failed.value)
     assert "\n" not in str(failed.value)
     assert store[ACTED]["failed"] == "final"
     assert launcher(Spark()).state(f"strait-{link}-default").state.alive, "what needs no new plan was done"
     assert fire(watch(link, store), within_seconds=8) is None
-    assert f"{link}: 0 records copied" in control.metrics(link)
+    assert f"{link}: 0 records copied" in control.metrics(link)[0]
     monkeypatch.delenv(variable)
     assert fire(watch(link, store))["reasons"] == ["its settings were edited"]
+
+
+def test_settings_that_would_empty_the_link_fail_one_run_and_what_is_copied_stays(
+    link, monkeypatch, spark_submit_is_a_stand_in
+):
+    store, variable = Store(), f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}"
+    act(link, [fire(watch(link, store))], store)
+    for emptied in ("{}", json.dumps({"include": [f"{link}x"]})):
+        monkeypatch.setenv(variable, emptied)
+        with pytest.raises(
+            AirflowFailException, match=f"Airflow Variable strait_topics_{link}: selects no topic, so topic"
+        ):
+            act(link, [fire(watch(link, store))], store)
+        assert store[ACTED]["failed"] == "final"
+    monkeypatch.setenv(variable, '{"allow_empty": true}')
+    assert "plan 2: 0 partitions of 0 topics" in act(link, [fire(watch(link, store))], store)
+
+
+def test_a_database_of_yesterday_does_not_change_the_topics_until_a_person_confirms(
+    link, clusters, monkeypatch, spark_submit_is_a_stand_in
+):
+    store, variable = Store(), f"AIRFLOW_VAR_STRAIT_TOPICS_{link.upper()}"
+    Admin(clusters.source.client_properties, "a").create([NewTopic(f"{link}-added", 1, 1)])
+    monkeypatch.setenv(variable, json.dumps({"include": [link]}))
+    act(link, [fire(watch(link, store))], store)
+    old = json.loads(json.dumps(store))
+    monkeypatch.setenv(variable, json.dumps({"include": [link, f"{link}-added"]}))
+    assert "plan 2: 3 partitions" in act(link, [fire(watch(link, store))], store)
+
+    restored = Store(old)
+    monkeypatch.setenv(variable, json.dumps({"include": [link]}))
+    work = {"reasons": [], "plan": True, "silent": [], "at_ms": 0, "seen": {"work": "x"}}
+    for _ in range(2):
+        with pytest.raises(AirflowFailException, match=r"plan 2 of .* this Airflow does not know.*trigger this DAG"):
+            act(link, [work], restored)
+    assert "plan 3: 2 partitions" in act(link, [], restored), "triggered by a person"
+    assert "stays as it is" in act(link, [work], restored)
+
+
+def test_a_run_that_was_asked_for_before_another_planned_ends_in_one_line(link, spark_submit_is_a_stand_in):
+    store, asked = Store(), Run("r0", now_ms(), manual=True)
+    act(link, [], store)
+    found = control.monitor(link, [], store, asked)
+    assert (found.due, found.measure) == ([], False)
+    assert found.done.startswith("nothing new: ")
+
+
+def test_a_restart_is_done_once_though_its_run_is_cleared_weeks_later(link, caplog, spark_submit_is_a_stand_in):
+    caplog.set_level(logging.INFO)
+    store, name = Store(), f"strait-{link}-default"
+    act(link, [], store)
+    first, wanted = launcher(Spark()).state(name), Run("r1", now_ms(), by="ann", manual=True)
+    (asked,) = control.monitor(link, [], store, wanted, restart="default").due
+    submit(link, asked, restart=asked["restart"])
+    second = launcher(Spark()).state(name)
+    assert second.id != first.id
+    assert control.monitor(link, [], store, wanted._replace(cleared=1), restart="default").due == []
+    assert "restarted already, at" in caplog.text
+    assert launcher(Spark()).state(name).id == second.id
 
 
 @contextmanager
@@ -196,7 +282,7 @@ def after(seconds, call, *arguments):
 @pytest.mark.spark
 def test_an_edit_is_applied_and_its_application_runs(link, clusters):
     try:
-        assert control.act(link, [], Store()).startswith("plan 1: 2 partitions")
+        assert act(link, [], Store()).startswith("plan 1: 2 partitions")
         assert launcher(Spark()).state(f"strait-{link}-default").state.alive
     finally:
         launcher(Spark()).stop(f"strait-{link}-default", grace_seconds=0)
@@ -240,8 +326,8 @@ def strait(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[s
 
 
 def test_without_a_plan_there_is_nothing_to_run_or_measure(link):
-    assert "no plan" in control.applications(link)
-    assert "no plan" in control.metrics(link)
+    assert "no application needs an action" in applications(link)
+    assert "no plan" in control.metrics(link)[0]
 
 
 @pytest.mark.spark
@@ -253,14 +339,14 @@ def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
     launch, names = launcher(Spark()), [f"strait-{link}-default", f"strait-{link}-default.standby"]
     control.apply(link)
     try:
-        done = control.applications(link)
+        done = applications(link)
         assert [f"{name}: submitted" in done for name in names] == [True, True]
         launch.stop(names[1], grace_seconds=0)
         store = Store({ACTED: acted_upon_all(link)})
         found = fire(watch(link, store))
         (reason,) = found["reasons"]
         assert Reason.APPLICATION_DEAD in reason
-        assert f"{names[1]}: submitted: it ended" in control.act(link, [found], store)
+        assert f"{names[1]}: submitted: it ended" in act(link, [found], store)
         shown = json.loads(strait("applications", link, "-f", str(links_file), "-o", "json").stdout)["applications"]
         assert [(one["name"], len(one["submissions"])) for one in shown] == [(names[0], 1), (names[1], 2)]
         assert "killed" in shown[1]["submissions"][1]["cause"]
@@ -268,16 +354,16 @@ def test_a_standby_is_submitted_watched_and_ended(link, tmp_path):
 
         del raw["links"][link]["groups"]
         links_file.write_text(yaml.safe_dump(raw))
-        assert f"{names[1]}: ended" in control.applications(link)
+        assert f"{names[1]}: ended" in applications(link)
         assert [launch.state(name).state.alive for name in names] == [True, False]
 
         before = launch.state(names[0])
         told = {"reasons": [], "plan": False, "seen": {}, "silent": ["default"]}
-        control.act(link, [told | {"at_ms": before.submitted_at_ms - 1}], store)
+        act(link, [told | {"at_ms": before.submitted_at_ms - 1}], store)
         assert launch.state(names[0]).id == before.id, "what did not report was another one"
-        control.act(link, [told | {"at_ms": time.time_ns() // 1_000_000}, told | {"silent": [], "at_ms": 1}], store)
+        act(link, [told | {"at_ms": time.time_ns() // 1_000_000}, told | {"silent": [], "at_ms": 1}], store)
         assert launch.state(names[0]).id == before.id, "the newest look says that it reports"
-        control.act(link, [told | {"at_ms": time.time_ns() // 1_000_000}], store)
+        act(link, [told | {"at_ms": time.time_ns() // 1_000_000}], store)
         assert launch.state(names[0]).id != before.id
     finally:
         for name in names:
@@ -292,9 +378,9 @@ def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog
     name = f"strait-{link}-default"
     control.apply(link)
     try:
-        assert "submitted" in control.applications(link)
+        assert "submitted" in applications(link)
         first = launch.state(name)
-        assert "it is" in control.applications(link)
+        assert "no application needs an action" in applications(link)
         assert launch.state(name).id == first.id
 
         eventually(lambda: launch.state(name).state is State.RUNNING, what="it runs")
@@ -306,7 +392,7 @@ def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog
         assert not found["plan"], "to start an application anew needs no new plan"
 
         caplog.clear()
-        assert "submitted" in control.act(link, [found], store)
+        assert "submitted" in act(link, [found], store)
         assert "submitting: it ended: " in caplog.text
         assert launch.state(name).id != first.id
 
@@ -314,7 +400,7 @@ def test_an_application_is_kept_running_and_one_of_no_link_is_ended(link, caplog
         raw = yaml.safe_load(links_file.read_text())
         links_file.write_text(yaml.safe_dump(raw | {"links": {"other": raw["links"][link]}}))
         control.apply("other")
-        control.applications("other")
+        applications("other")
         assert not launch.state(name).state.alive
     finally:
         for application in launch.list():
@@ -326,25 +412,26 @@ def test_an_application_is_started_anew_when_somebody_asks_however_often_it_has_
 ):
     caplog.set_level(logging.INFO)
     store, launch, name = Store(), launcher(Spark()), f"strait-{link}-default"
-    told = {"reasons": [], "plan": False, "silent": [], "at_ms": 0, "seen": {}}
+    told = TOLD
     control.apply(link)
-    control.act(link, [told], store)
+    act(link, [told], store)
     first = launch.state(name)
-    assert "submitted" in control.act(link, [told], store, restart="default", by="ann")
-    assert "ann wants it to start anew" in caplog.text
+    assert "submitted" in act(link, [], store, restart="default", by="ann")
+    assert "ann wants it to restart" in caplog.text
     assert launch.state(name).id != first.id
     with pytest.raises(AirflowFailException, match="its plan has no task group 'defaul'; did you mean 'default'"):
-        control.act(link, [told], store, restart="defaul", by="ann")
+        act(link, [], store, restart="defaul", by="ann")
 
     def ends_each_time() -> None:
         for _ in range(2 * RESTART_LIMIT):
             launch.stop(name, grace_seconds=0)
-            control.applications(link)
+            applications(link)
 
-    with pytest.raises(LaunchError, match="not submitted before"):
-        ends_each_time()
+    ends_each_time()
+    assert "not submitted before" in caplog.text
+    assert Acted.of(store.get(ACTED)).held == {}
     assert not launch.state(name).state.alive
-    assert "submitted" in control.act(link, [told], store, restart="default", by="ann")
+    assert "submitted" in act(link, [], store, restart="default", by="ann")
     assert launch.state(name).state.alive
 
 
@@ -361,7 +448,7 @@ def test_a_cluster_that_cannot_be_asked_is_said_and_tried_again(link, clusters, 
     found = fire(watch(link, store))
     assert any(reason.startswith("cluster b: ") for reason in found["reasons"])
     with pytest.raises(AirflowFailException, match="cluster b: "):
-        control.act(link, [found], store)
+        act(link, [found], store)
     assert store[ACTED]["failed"] == "retriable"
     monkeypatch.delenv("AIRFLOW_CONN_STRAIT_B")
     assert "its destination can be read again" in fire(watch(link, store))["reasons"]

@@ -118,7 +118,10 @@ def test_killed_and_started_again_over_an_older_database_airflow_goes_on_and_cop
     airflow.airflow.wait_until_healthy()
     airflow = replace(airflow, client=airflow.airflow.client())
     run = eventually(lambda: airflow.ended_since(before), what="a run for what the older database lacks")
-    assert "work to do: plan " in run["note"]
+    assert run["state"] == "failed"
+    assert "its database may be restored from an older copy" in run["note"]
+    assert "run because: work to do: plan " in run["note"]
+    assert airflow.run_monitor()["state"] == "success", "triggered by a person, it uses the topics of that database"
     copies_more(clusters, "clicks")
     assert airflow.application_pids() == pids
     assert submissions(airflow) == submitted

@@ -102,8 +102,8 @@ def test_the_log_of_a_task_and_a_button_on_its_page_lead_to_the_link(up):
     address = f"{up['page']}#/link/shop"
     client = AirflowClient(up["airflow"]["url"], up["airflow"]["user"], up["airflow"]["password"])
     run = client.runs("strait_shop")[-1]["dag_run_id"]
-    assert f"on the page: {address}" in client.task_log("strait_shop", run, "act")
-    buttons = client._call("GET", f"/api/v2/dags/strait_shop/dagRuns/{run}/taskInstances/act/links")
+    assert f"on the page: {address}" in client.task_log("strait_shop", run, "monitor")
+    buttons = client._call("GET", f"/api/v2/dags/strait_shop/dagRuns/{run}/taskInstances/monitor/links")
     assert buttons["extra_links"] == {"Strait": address}
     client.close()
 

@@ -1,5 +1,6 @@
 """`strait doctor`: check this host, the links file and the clusters for the prerequisites of Strait."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
     """Check this host, the links file and its clusters, and suggest remedies.
 
-    Of the clusters, only the requests that their brokers serve are checked. Exits with 1 if a requirement of Strait is
+    Also checks Airflow's components if `AIRFLOW__API__BASE_URL` has its address. Of the clusters, only the requests that their brokers serve are checked. Exits with 1 if a requirement of Strait is
     missing; warnings do not count.
     """
     from strait.cli.tables import plain_table
     from strait.launch.host import Verdict, checks
 
-    found = [*checks(Path.cwd()), *_links(config)]
+    found = [*checks(Path.cwd()), *_airflow(), *_links(config)]
     if output.structured:
         output.write({"checks": [check._asdict() for check in found]})
     else:
@@ -32,6 +33,26 @@ def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TA
         )
     if any(check.verdict is Verdict.FAILED for check in found):
         raise typer.Exit(1)
+
+
+def _airflow() -> "Iterator[Check]":
+    """Check Airflow's components, if the environment has its address."""
+    from strait.embedded.airflow_health import components_at
+    from strait.errors import SetupError
+    from strait.launch.host import Check, Verdict
+
+    url = os.environ.get("AIRFLOW__API__BASE_URL", "")
+    if not url:
+        return
+    try:
+        components = components_at(url)
+    except SetupError as error:
+        yield Check("Airflow", Verdict.FAILED, error.message, error.hint)
+        return
+    problems = [one.problem for one in components if one.problem]
+    remedy = "start it, and let a service manager restart it" if problems else ""
+    verdict = Verdict.FAILED if problems else Verdict.OK
+    yield Check("Airflow", verdict, "; ".join(problems) or f"{len(components)} components send heartbeats", remedy)
 
 
 def _links(config: Path) -> "Iterator[Check]":

@@ -35,7 +35,7 @@ def status(
         bool,
         typer.Option(
             "--check",
-            help="Exit with 1 if a partition needs a decision, a slot does not report, or something that nobody paused waits "
+            help="Exit with 1 if an operator is needed, a slot does not report, or something that nobody paused waits "
             "longer than `--for`.",
         ),
     ] = False,
@@ -91,7 +91,7 @@ def _show(
         output.write(found.as_data())
     else:
         _print(found, by_partition=bool(topic), wide=output is Output.WIDE)
-    if check is not None and (not found.healthy or _stuck(config, [name], check, topic)):
+    if check is not None and (not found.healthy or found.needs or _stuck(config, [name], check, topic)):
         raise typer.Exit(1)
 
 
@@ -139,6 +139,8 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
         echo(f"stopped   {found.stopped_by}")
     for item in found.pauses:
         echo(f"paused    {described(item)}")
+    for need in found.needs if not by_partition else ():
+        echo(f"needs an operator: {need.text}")
     print_left_out(found.left_out)
     print_reasons([*found.rows, *found.left_out])
     if found.quarantine_unread:
@@ -163,7 +165,7 @@ def _all_links(config: Path, *, output: Output, check: float | None) -> None:
         output.write([item.as_data() for item in found])
     else:
         _print_links(found)
-    if any(item.error or (check is not None and not item.healthy) for item in found):
+    if any(item.error or (check is not None and (not item.healthy or item.needs)) for item in found):
         raise typer.Exit(1)
     if check is not None and _stuck(config, names, check):
         raise typer.Exit(1)
@@ -175,10 +177,10 @@ def _summary(config: Path, name: str) -> "LinkSummary":
     from strait.planning.status.summary import LinkSummary, summary_of
 
     try:
-        found = link_groups(load_link(config, name), name)
+        found = link_groups(load_link(config, name), name, needs=True)
     except StraitError as error:
         return LinkSummary(name, error=" ".join(str(error).split()))
-    return summary_of(name, found.source, found.destination, found.groups, found.pauses)
+    return summary_of(name, found.source, found.destination, found.groups, found.pauses, len(found.needs))
 
 
 def _print_links(found: "Sequence[LinkSummary]") -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, ConfigDict, Field, PrivateAttr, model_validator
 
 from strait.config import client_properties
+from strait.config.alerts import Alerts, Notifier
 from strait.config.cluster_identity import expecting
 from strait.config.conflicts import heartbeats_in_one_place, one_name_each
 from strait.config.consumer_groups import ConsumerGroups
@@ -20,6 +21,7 @@ from strait.config.failover import Failover, Hook
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
 from strait.config.heartbeats import Heartbeats
 from strait.config.kubernetes_settings import Kubernetes
+from strait.config.outline import link_names, links_in, links_with_alerts, links_with_approval, pools_of
 from strait.config.pools import Pool, pool_problems, with_spark_of_pools
 from strait.config.settings import Copies, Name, Settings
 from strait.config.spark import Spark, Standalone
@@ -32,6 +34,7 @@ from strait.json_text import value_of
 
 __all__ = [
     "Acls",
+    "Alerts",
     "Backfill",
     "BackfillBudget",
     "Budget",
@@ -46,6 +49,7 @@ __all__ = [
     "LinksFile",
     "Naming",
     "NamingRule",
+    "Notifier",
     "Pool",
     "Rule",
     "Settings",
@@ -54,10 +58,13 @@ __all__ = [
     "Topics",
     "Yarn",
     "link_names",
+    "links_with_alerts",
+    "links_with_approval",
     "load",
     "load_link",
     "parse",
     "parse_topics",
+    "pools_of",
     "with_topics",
 ]
 
@@ -114,6 +121,9 @@ class Link(Settings):
     )
     failover: Failover = Field(
         default_factory=Failover, description="Commands and DAGs that are run in failovers of the link."
+    )
+    alerts: Alerts = Field(
+        default_factory=Alerts, description="Notifications that Airflow sends about the link's DAGs."
     )
     approval: Literal["none", "required"] = Field(
         "none",
@@ -231,7 +241,7 @@ def load_link(path: Path, link: str, *, reverse: bool = False, beside: bool = Fa
         beside: also read the valid links from the same source, with their clusters.
     """
     raw = read_yaml(path, f"links file {path}")
-    links = _links(raw, path)
+    links = links_in(raw, path)
     if link not in links:
         raise ConfigError(f"links file {path}", [f"`links` has no link {link!r}{did_you_mean(link, links)}"])
     wanted = {
@@ -274,37 +284,11 @@ def _clusters_of(link: Any, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"clusters": {name: clusters[name] for name in clusters if name in ends}}
 
 
-def link_names(path: Path) -> tuple[str, ...]:
-    """Return the names of all links, sorted; their settings are not validated. Raises ConfigError."""
-    return tuple(sorted(str(name) for name in _links(read_yaml(path, f"links file {path}"), path)))
-
-
-def links_with_approval(path: Path) -> frozenset[str]:
-    """Return the links that set `approval: required`, even if other settings are invalid. Raises ConfigError."""
-    links = _links(read_yaml(path, f"links file {path}"), path)
-    return frozenset(
-        str(name) for name, link in links.items() if isinstance(link, dict) and link.get("approval") == "required"
-    )
-
-
 def pool_of(file: LinksFile, name: str, where: str) -> Pool:
     """Return a pool. Raises ConfigError if the file has none of this name."""
     if name not in file.pools:
         raise ConfigError(where, [f"`pools` has no pool {name!r}{did_you_mean(name, file.pools)}"])
     return file.pools[name]
-
-
-def pools_of(path: Path) -> Mapping[str, str]:
-    """Return link -> the pool that it names, even if other settings are invalid. Raises ConfigError."""
-    links = _links(read_yaml(path, f"links file {path}"), path)
-    return {str(name): str(link["pool"]) for name, link in links.items() if isinstance(link, dict) and link.get("pool")}
-
-
-def _links(raw: Any, path: Path) -> dict[Any, Any]:
-    links = raw.get("links") if isinstance(raw, dict) else None
-    if not isinstance(links, dict):
-        raise ConfigError(f"links file {path}", ["needs an object `links`, with the name of each link as its keys"])
-    return links
 
 
 def parse(raw: Any, *, where: str) -> LinksFile:

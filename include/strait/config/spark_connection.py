@@ -4,7 +4,7 @@ Airflow's form fills in defaults that mean nothing for most clusters, so a field
 treated as unset. Any other field that Strait does not use is an error: an ignored setting would seem to take effect.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from strait.config.spark import Spark
@@ -26,6 +26,15 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "resource-manager": ("yarn", "resource_manager"),
 }
 """Key in the Connection's extra -> its place in the `spark` block."""
+
+_INSTEAD = {
+    "keytab": "set `spark.conf` `spark.kerberos.keytab` in the links file, to a path on the submitting host",
+    "principal": "set `spark.conf` `spark.kerberos.principal` in the links file",
+    "proxy-user": "applications run as the user of Airflow's workers",
+    "spark-binary": "Strait runs the `spark-submit` of the PySpark in its environment",
+    "spark-home": "Strait runs the `spark-submit` of the PySpark in its environment",
+}
+"""Extra that the Spark provider of Airflow uses and Strait does not -> the alternative."""
 
 _REST = ("rest-scheme", "rest-port")
 """The form's fields for the address of a Standalone master's REST server; together they form one address."""
@@ -58,7 +67,7 @@ def with_connection(spark: Spark, connection: SparkConnection, where: str) -> Sp
     extra = {key: value for key, value in connection.extra.items() if value not in (None, "")}
     extra = {key: value for key, value in extra.items() if str(value) != _FORM_DEFAULTS.get(key)}
     known = {*_PLACES, *_REST}
-    problems += [f"extra.{key}: is not used{did_you_mean(key, known)}" for key in extra if key not in known]
+    problems += [f"extra.{key}: is not used{_alternative(key, known)}" for key in extra if key not in known]
     if problems:
         raise ConfigError(where, problems, hint=f"extras that Strait uses: {', '.join(sorted(known))}")
     block: dict[str, Any] = spark.model_dump(exclude={"spark_conn_id", "deploy_mode"}) | {"master": _master(connection)}
@@ -71,6 +80,10 @@ def with_connection(spark: Spark, connection: SparkConnection, where: str) -> Sp
             inner = inner[name]
         inner[last] = value
     return validated(Spark, block, where)
+
+
+def _alternative(key: str, known: Collection[str]) -> str:
+    return f": {_INSTEAD[key]}" if key in _INSTEAD else did_you_mean(key, known)
 
 
 def _master(connection: SparkConnection) -> str:

@@ -193,6 +193,11 @@ class Topics(Settings):
     internal: bool = Field(
         False, description="Copy selected topics also if they are MirrorMaker 2's internal topics or start with a dot."
     )
+    allow_empty: bool = Field(
+        False,
+        description="Permit settings that select no topic. Otherwise a change that deselects every topic is an error, and the "
+        "current plan stays active.",
+    )
     rules: tuple[Rule, ...] = Field((), description="Settings per topic; the first rule that matches applies.")
     budget: Budget = Field(default_factory=Budget, description="Maximum throughput.")
 

@@ -13,6 +13,7 @@ from typing import Any
 from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
 from strait.control.group_status import group_status
+from strait.control.needs import Needs
 from strait.control.quarantine import Quarantine
 from strait.errors import ClusterError, ConfigError
 from strait.kafka.admin import Admin
@@ -20,6 +21,7 @@ from strait.model import TopicPartition
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.stopping import stopped_by
 from strait.planning.status.explaining import explained, nearly_selected
+from strait.planning.status.needs import Need
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status, with_quarantined
 from strait.planning.topics.selection import Selection, select
@@ -39,6 +41,8 @@ class LinkStatus:
     Attributes:
         groups: one for each task group that has a plan; none before the first plan.
         pauses: the pauses that operators have set.
+        needs: the actions of an operator that it needs, as far as they show in its state. Applications that exit again and
+            again are only known to Airflow and `strait run`.
         stopped_by: by whom, when and why it was stopped, as text; "": it is not stopped.
         left_out: topics of the source that the link names or matches and does not copy.
         source_trouble: why the source could not be queried for those; "" if it was.
@@ -59,6 +63,7 @@ class LinkStatus:
     quarantine_unread: int = 0
     consumer_groups: GroupSyncReport | None = None
     stopped_by: str = ""
+    needs: tuple[Need, ...] = ()
 
     @property
     def rows(self) -> list[PartitionStatus]:
@@ -109,6 +114,7 @@ class LinkStatus:
             "partitions": [{"group": each["group"], **row} for each in groups for row in each["partitions"]],
             "consumer_groups": None if self.consumer_groups is None else self.consumer_groups.model_dump(),
             "pauses": [item.model_dump() for item in self.pauses],
+            "needs": [need.as_data() for need in self.needs],
             "left_out": [{"topic": row.topic, "reason": row.reason, "detail": row.detail} for row in self.left_out],
             "source_trouble": self.source_trouble,
             "quarantine_unread": self.quarantine_unread,
@@ -126,7 +132,7 @@ def link_status(file: LinksFile, name: str, topic: str | None = None) -> LinkSta
         ClusterUnavailable, NotAuthorized: the destination does not answer; or the source, if only it has the answer.
         StateError: the link's state cannot be read.
     """
-    found = _with_quarantined(link_groups(file, name), file)
+    found = _with_quarantined(link_groups(file, name, needs=True), file)
     if topic is None:
         return _with_left_out(found, file)
     known = {row.topic for row in found.rows}
@@ -135,12 +141,13 @@ def link_status(file: LinksFile, name: str, topic: str | None = None) -> LinkSta
     return replace(found, groups=tuple(_only(group, topic) for group in found.groups))
 
 
-def link_groups(file: LinksFile, name: str, *, listen_seconds: float = 0.0) -> LinkStatus:
+def link_groups(file: LinksFile, name: str, *, listen_seconds: float = 0.0, needs: bool = False) -> LinkStatus:
     """Return the state of one link without querying its source. Raises as `link_status`.
 
     Args:
         listen_seconds: most time to listen to slots that seem silent by the clock here; those that report meanwhile are
             not silent.
+        needs: determine the actions of an operator, for which past reports are read if partitions are late.
     """
     link = file.links[name]
     with StateReader(file.clusters[link.destination], link.destination, name, follow=("plan", "reports")) as state:
@@ -158,6 +165,7 @@ def link_groups(file: LinksFile, name: str, *, listen_seconds: float = 0.0) -> L
             quarantines=quarantines,
             consumer_groups=state.group_sync,
             stopped_by=stopped_by(state.plans.values()),
+            needs=Needs(file, name).of(state, groups) if needs else (),
         )
 
 

@@ -50,7 +50,7 @@ class PastReports:
             return {}
         if time.monotonic() >= self._due_at:
             at_ms = time.time_ns() // 1_000_000 - WINDOW_SECONDS * 1000
-            self._found = _reports_at(self._properties, self._cluster, self._link, at_ms)
+            self._found = reports_at(self._properties, self._cluster, self._link, at_ms)
             self._due_at = time.monotonic() + _PAST_SECONDS if self._found else 0.0
         return self._found
 
@@ -94,7 +94,7 @@ class LoadMonitor:
             earlier = self._looks[0][1]
         else:
             at_ms = now_ms - round(LOAD_WINDOW_SECONDS * 1000)
-            earlier = _reports_at(self._properties, self._link.destination, self._name, at_ms)
+            earlier = reports_at(self._properties, self._link.destination, self._name, at_ms)
         self._looks.append((now, dict(reader.reports)))
         return loads_of(earlier, reader.reports, now_ms)
 
@@ -141,7 +141,7 @@ def history_points(
                     yield point
 
 
-def _reports_at(properties: Mapping[str, str], cluster: str, link: str, at_ms: int) -> Reports:
+def reports_at(properties: Mapping[str, str], cluster: str, link: str, at_ms: int) -> Reports:
     """Return the slots' reports at that time or, if there are none so early, the first ones after it. If these are from
     long ago, the period in which slots repeat everything counts as one moment."""
     found, ends_ms, now_ms = SlotReports(), None, time.time_ns() // 1_000_000

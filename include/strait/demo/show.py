@@ -18,6 +18,8 @@ def show(status: DemoStatus) -> None:
     missing = [part for part, runs in status.parts.items() if not runs]
     if missing:
         console.print(f"[red]Not running: {', '.join(missing)}.[/red] `strait demo logs` shows why.")
+    for problem in status.airflow_problems:
+        console.print(f"[red]Airflow's {problem}.[/red] Run `strait demo up` again after `strait demo down`.")
     # A command or an address that is broken into lines cannot be copied from the terminal.
     console.print(_addresses(status), soft_wrap=True)
     if not missing:

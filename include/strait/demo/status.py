@@ -1,6 +1,6 @@
 """Status of the demo: its running parts, their addresses, and the records copied."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import psutil
@@ -19,6 +19,7 @@ class DemoStatus:
     Attributes:
         parts: name of each part -> whether it runs.
         links_file: its path.
+        airflow_problems: a line for each component of Airflow that does not run, while the others do.
         application_pids: processes of the link from source to destination.
     """
 
@@ -31,6 +32,7 @@ class DemoStatus:
     topics: list[TopicFigures]
     consumer_groups: list[GroupFigures]
     memory_pss_bytes: int
+    airflow_problems: list[str] = field(default_factory=list)
 
     @property
     def page_url(self) -> str:
@@ -40,7 +42,7 @@ class DemoStatus:
     @property
     def running(self) -> bool:
         """Whether all parts run."""
-        return all(self.parts.values())
+        return all(self.parts.values()) and not self.airflow_problems
 
     def as_data(self) -> dict[str, Any]:
         """Return the data that `--json` prints."""
@@ -48,7 +50,12 @@ class DemoStatus:
             "running": self.running,
             "parts": self.parts,
             "clusters": self.clusters,
-            "airflow": {"url": self.airflow_url, "user": USER, "password": self.airflow_password},
+            "airflow": {
+                "url": self.airflow_url,
+                "user": USER,
+                "password": self.airflow_password,
+                "problems": self.airflow_problems,
+            },
             "page": self.page_url,
             "links_file": self.links_file,
             "links": list(LINKS),
@@ -81,6 +88,7 @@ def demo_status(folder: DemoFolder) -> DemoStatus | None:
         topics=topics,
         consumer_groups=groups,
         memory_pss_bytes=sum(map(_pss_bytes, parts.processes())),
+        airflow_problems=folder.airflow.problems(),
     )
 
 

@@ -34,7 +34,7 @@ RECORDS_PER_SECOND = 500
 MONITORS = {link: f"strait_{link}" for link in LINKS}
 """Link -> its monitor DAG, which keeps it running."""
 
-_ACT = "act"
+_SUBMIT, _VERDICT = "submit[0]", "verdict"
 _ENDED = ("success", "failed", "upstream_failed")
 _HEAP_MIB = 256
 
@@ -145,8 +145,8 @@ def _first_run(client: AirflowClient, dag: str) -> None:
     run = wait_for(f"Airflow: starting {dag}", 90, lambda: client.runs(dag))[-1]["dag_run_id"]
 
     def acted() -> str | None:
-        state = client.task_states(dag, run).get(_ACT)
-        return state if state in _ENDED else None
+        states = client.task_states(dag, run)  # the verdict may be that a partition needs an operator
+        return next((states[task] for task in (_SUBMIT, _VERDICT) if states.get(task) in _ENDED), None)
 
     if wait_for(f"Airflow: first run of {dag}", 120, acted) != "success":
         raise SetupError(
@@ -155,9 +155,10 @@ def _first_run(client: AirflowClient, dag: str) -> None:
 
 
 def _why_failed(client: AirflowClient, dag: str, run: str) -> str:
-    """Return the last error of the task's second attempt, or else of its first."""
-    lines = client.task_errors(dag, run, _ACT, 2) or client.task_errors(dag, run, _ACT, 1)
-    return f"task {_ACT}: {lines[-1] if lines else 'no error in its log'}"
+    """Return the last error of the run's verdict, or else of the submission."""
+    tasks = [task for task in (_VERDICT, _SUBMIT) if client.attempts(dag, run).get(task)]
+    lines = [line for task in reversed(tasks) for line in client.task_errors(dag, run, task)]
+    return lines[-1] if lines else "no error in its logs"
 
 
 def _wait_until_copied(folder: DemoFolder, tell: Callable[[str], None]) -> None:

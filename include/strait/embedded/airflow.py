@@ -13,15 +13,14 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import httpx
 import psutil
 
 from strait.embedded.airflow_client import AirflowClient
+from strait.embedded.airflow_health import CONSEQUENCES, components_at
 from strait.embedded.detached import Detached
 from strait.errors import SetupError
 
 USER = "admin"
-_COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
 
 class LocalAirflow:
@@ -106,11 +105,18 @@ class LocalAirflow:
     def missing_components(self) -> list[str]:
         """Return the components that are not healthy now; all of them if nothing answers."""
         try:
-            reply = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10, trust_env=False)
-        except httpx.TransportError:
-            return list(_COMPONENTS)
-        states = {} if reply.is_error else reply.json()
-        return [name for name in _COMPONENTS if (states.get(name) or {}).get("status") != "healthy"]
+            return [one.name for one in components_at(self.url) if not one.healthy]
+        except SetupError:
+            return list(CONSEQUENCES)
+
+    def problems(self) -> list[str]:
+        """Return a line for each component that does not run while the others do."""
+        if self.pid is None:
+            return []
+        try:
+            return [one.problem for one in components_at(self.url) if one.problem]
+        except SetupError as error:
+            return [str(error)]
 
     @property
     def _maintenance(self) -> Path:

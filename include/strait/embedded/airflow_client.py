@@ -44,10 +44,10 @@ class AirflowClient:
         """Return the files in the DAGs directory that could not be imported: `filename` and `stack_trace`."""
         return self._all("/api/v2/importErrors", "import_errors")
 
-    def trigger(self, dag: str) -> str:
+    def trigger(self, dag: str, conf: Mapping[str, Any] | None = None) -> str:
         """Start a run now. Returns its ID, which is generated here, so that the request may be sent again."""
         run_id = f"manual__{datetime.now(UTC).isoformat()}_{secrets.token_hex(4)}"
-        asked: Json = {"dag_run_id": run_id, "logical_date": None, "conf": {}}
+        asked: Json = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf or {})}
         self._call("POST", f"/api/v2/dags/{dag}/dagRuns", json=asked)
         return run_id
 
@@ -60,13 +60,19 @@ class AirflowClient:
         return self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}")
 
     def task_states(self, dag: str, run_id: str) -> dict[str, str | None]:
-        """Return task ID -> state of one run; None for a task that was not scheduled yet."""
-        return {str(item["task_id"]): item["state"] for item in self._task_instances(dag, run_id)}
+        """Return task -> state of one run; None for a task that was not scheduled yet. Instance n of a mapped task is
+        `<task>[<n>]`, here and in all calls."""
+        return {_task(item): item["state"] for item in self._task_instances(dag, run_id)}
 
     def attempts(self, dag: str, run_id: str) -> dict[str, int]:
         """Return task ID -> how often it was started in one run; 0 also for one that Airflow failed before its
         start."""
-        return {str(item["task_id"]): int(item["try_number"]) for item in self._task_instances(dag, run_id)}
+        return {_task(item): int(item["try_number"]) for item in self._task_instances(dag, run_id)}
+
+    def map_names(self, dag: str, run_id: str, task: str) -> list[str]:
+        """Return the names of a mapped task's instances, in order."""
+        found = [item for item in self._task_instances(dag, run_id) if item["task_id"] == task]
+        return [str(item["rendered_map_index"]) for item in sorted(found, key=lambda item: item["map_index"])]
 
     def task_log(self, dag: str, run_id: str, task: str, attempt: int = 1) -> str:
         """Return the log of one attempt of a task, a line for each event."""
@@ -75,6 +81,16 @@ class AirflowClient:
     def task_errors(self, dag: str, run_id: str, task: str, attempt: int = 1) -> list[str]:
         """Return the exceptions of one attempt of a task, a line for each: `<type>: <text>`."""
         return [line for event in self._log_events(dag, run_id, task, attempt) for line in _exceptions(event)]
+
+    def clear(self, dag: str, run_id: str, task: str = "") -> None:
+        """Clear one task instance with those after it, or all of a run."""
+        body: Json = {"dry_run": False, "only_failed": False}
+        if not task:
+            self._call("POST", f"/api/v2/dags/{dag}/dagRuns/{run_id}/clear", json=body)
+            return
+        name, index = _place(task)
+        of_run = {"dag_run_id": run_id, "include_downstream": True, "task_ids": [name if index < 0 else [name, index]]}
+        self._call("POST", f"/api/v2/dags/{dag}/clearTaskInstances", json=body | of_run)
 
     def answer(self, dag: str, run_id: str, task: str, choice: str) -> None:
         """Answer the question of a human-in-the-loop task."""
@@ -108,8 +124,10 @@ class AirflowClient:
         return self._all(f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances", "task_instances")
 
     def _log_events(self, dag: str, run_id: str, task: str, attempt: int) -> list[Json]:
-        path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/logs/{attempt}"
-        return cast(list[Json], self._call("GET", path, params={"full_content": True})["content"])
+        name, index = _place(task)
+        path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{name}/logs/{attempt}"
+        params = {"full_content": True, "map_index": index}
+        return cast(list[Json], self._call("GET", path, params=params)["content"])
 
     def _all(self, path: str, key: str) -> list[Json]:
         """Return every item of a collection, page by page."""
@@ -172,6 +190,17 @@ class AirflowClient:
 def _detail(reply: httpx.Response) -> str:
     body: Mapping[str, Any] = reply.json() if "json" in reply.headers.get("content-type", "") else {}
     return str(body.get("detail", reply.reason_phrase))
+
+
+def _task(item: Json) -> str:
+    index = int(item.get("map_index", -1))
+    return str(item["task_id"]) if index < 0 else f"{item['task_id']}[{index}]"
+
+
+def _place(task: str) -> tuple[str, int]:
+    """Return the ID of a task, and its map index, -1 if it is not mapped."""
+    name, _, index = task.removesuffix("]").partition("[")
+    return name, int(index) if index else -1
 
 
 def _log_line(event: Json) -> str:

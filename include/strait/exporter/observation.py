@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from strait.planning.status.needs import Need
 from strait.planning.status.status import Status
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
@@ -24,6 +25,7 @@ class Observation:
         applications: (task group, slot) -> number of applications that have reported since the exporter started.
         losses: the newest; ``loss_counts``: (cause, action) -> number of all losses.
         quarantined: source topic -> number of unresolved records in quarantine.
+        needs: the actions of an operator that the link needs, as far as they show in its state.
         failovers: the newest of each kind that has ended.
     """
 
@@ -41,3 +43,4 @@ class Observation:
     quarantined: Mapping[str, int] = field(default_factory=dict)
     group_sync: GroupSyncReport | None = None
     failovers: Mapping[str, Failover] = field(default_factory=dict)
+    needs: tuple[Need, ...] = ()

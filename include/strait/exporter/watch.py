@@ -8,6 +8,7 @@ from dataclasses import replace
 from strait.config.links import LinksFile
 from strait.control.failover.journal import Journal
 from strait.control.group_status import group_status
+from strait.control.needs import Needs
 from strait.control.quarantine import Quarantine
 from strait.exporter.background import BackgroundWatch
 from strait.exporter.observation import Observation, Slot
@@ -43,30 +44,31 @@ class LinkWatch(BackgroundWatch[Observation]):
 
     def _follow(self, file: LinksFile) -> None:
         destination = file.links[self._link].destination
-        seldom = _Seldom(file, self._link)
+        seldom, needs = _Seldom(file, self._link), Needs(file, self._link)
         follow: tuple[Kind, ...] = ("plan", "reports", "losses")
         properties = file.clusters[destination]
         with StateReader(properties, destination, self._link, follow=follow, most_losses=_LOSSES_KEPT) as state:
             state.catch_up()
             while not self._stopped.is_set():
-                self.newest = self._look(file, state, seldom)
+                self.newest = self._look(file, state, seldom, needs)
                 due = time.monotonic() + self._interval_seconds
                 while (left := due - time.monotonic()) > 0 and not self._stopped.is_set():
                     state.poll(min(_POLL_SECONDS, left))
                     self._note_applications(state)
                 state.catch_up()  # raises if the destination no longer responds
 
-    def _look(self, file: LinksFile, state: StateReader, seldom: "_Seldom") -> Observation:
+    def _look(self, file: LinksFile, state: StateReader, seldom: "_Seldom", needs: Needs) -> Observation:
         self._note_applications(state)
         link, plans = file.links[self._link], dict(state.plans)
         quarantined, failovers = seldom.look(plans.values())
+        statuses = tuple(self._counted(group_status(file, self._link, group, state)) for group in sorted(plans))
         return Observation(
             link=self._link,
             source=link.source,
             destination=link.destination,
             at=time.monotonic(),
             plans=plans,
-            statuses=tuple(self._counted(group_status(file, self._link, group, state)) for group in sorted(plans)),
+            statuses=statuses,
             reports=dict(state.reports),
             applications={slot: len(heard) for slot, heard in self._applications.items()},
             losses=state.losses,
@@ -74,6 +76,7 @@ class LinkWatch(BackgroundWatch[Observation]):
             quarantined=quarantined,
             group_sync=state.group_sync,
             failovers=failovers,
+            needs=needs.of(state, statuses),
         )
 
     def _counted(self, status: Status) -> Status:

@@ -53,6 +53,10 @@ _FOLLOWED = ("members", "placement")
 
 Action = Leave | Submit | Update | Replace | GiveUp
 
+DYING_TIMES = 3
+DYING_WINDOW_SECONDS = 3600.0
+"""An application that exits this often within this time does not work, even if it is submitted again each time."""
+
 
 def decide(
     wanted: Spec | None,
@@ -101,6 +105,15 @@ def held_until_ms(history: Iterable[Application], now_ms: int) -> int:
     alike = [one for one in newest if one.state is State.DEAD and _needed_more(one) == _needed_more(newest[0])]
     recent = [one for one in alike if now_ms - one.submitted_at_ms < window_ms]
     return recent[RESTART_LIMIT - 1].submitted_at_ms + window_ms if len(recent) >= RESTART_LIMIT else 0
+
+
+def dying(history: Iterable[Application], now_ms: int) -> Sequence[Application]:
+    """Return the submissions of the last hour that failed, newest first, if they are too many; else nothing. Submissions
+    that only requested more cores are not counted."""
+    since_ms = now_ms - int(DYING_WINDOW_SECONDS * 1000)
+    found = [one for one in history if one.state is State.DEAD and one.submitted_at_ms >= since_ms]
+    failed = sorted((one for one in found if not _needed_more(one)), key=lambda one: one.submitted_at_ms, reverse=True)
+    return failed if len(failed) >= DYING_TIMES else ()
 
 
 def _needed_more(one: Application) -> bool:

@@ -9,7 +9,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse
 
 from strait_airflow.page.paths import WholeNames
-from strait_airflow.page.routes import details, groups, history, links, recovery, topics
+from strait_airflow.page.routes import airflow, details, groups, history, links, recovery, topics
 from strait_airflow.page.routes.metrics import metrics_routes
 from strait_airflow.page.security import signed_in
 
@@ -26,7 +26,7 @@ HEADERS = {
 # FastAPI's documentation pages would be accessible without a login.
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[signed_in])
 app.router.routes.extend(metrics_routes())  # they require a token, not a login
-for routes in (links, details, groups, history, recovery, topics):
+for routes in (airflow, links, details, groups, history, recovery, topics):
     app.include_router(routes.api)
 app.add_middleware(WholeNames)
 

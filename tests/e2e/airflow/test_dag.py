@@ -44,8 +44,8 @@ def test_an_invalid_variable_fails_one_run_with_one_line_while_copying_goes_on(a
     airflow.client.set_variable(airflow.variable, '{"include": ["orders"], "exclud": ["pay.*"]}')
     run = eventually(lambda: airflow.ended_since(before), what="a run for the edit", within_seconds=60)
     assert run["state"] == "failed"
-    assert f"its settings are invalid: Airflow Variable {airflow.variable}: exclud: unknown key" in run["note"]
-    (line,) = airflow.client.task_errors(airflow.monitor, run["dag_run_id"], "act")
+    assert run["note"].startswith(f"needs an operator:\n- Airflow Variable {airflow.variable}: exclud: unknown key")
+    (line,) = airflow.client.task_errors(airflow.monitor, run["dag_run_id"], "verdict")
     assert f"Airflow Variable {airflow.variable}: exclud: unknown key; did you mean 'exclude'?" in line
     for topic in PARTITIONS:
         copies_more(clusters, topic)
@@ -67,7 +67,7 @@ def test_a_killed_application_is_submitted_again_and_the_task_says_why_it_ended(
     for topic in PARTITIONS:
         copies_more(clusters, topic)
     eventually(
-        lambda: "submitting: it ended: killed" in airflow.logs(airflow.monitor, "act"),
+        lambda: "submitting: it ended: killed" in airflow.logs(airflow.monitor, "submit[0]"),
         what="the cause of death in the log of the task that submitted it again",
     )
 

@@ -4,6 +4,8 @@ import pytest
 
 from strait.config.app_spec import AppSpec, Placed, PoolSpec
 from strait.launch.applications import (
+    DYING_TIMES,
+    DYING_WINDOW_SECONDS,
     RESTART_LIMIT,
     RESTART_WINDOW_SECONDS,
     GiveUp,
@@ -12,6 +14,7 @@ from strait.launch.applications import (
     Submit,
     Update,
     decide,
+    dying,
     held_until_ms,
     orphans,
 )
@@ -139,3 +142,20 @@ def test_a_pool_is_replaced_for_more_tasks_or_another_version():
     for changed in ({"slots": 3}, {"strait": "0.0.1"}, {"slot_memory_bytes": 2}):
         assert isinstance(decide(POOL.model_copy(update=changed), running, POOL, [], NOW_MS), Replace)
     assert isinstance(decide(POOL, running, SPEC, [], NOW_MS), Replace)
+
+
+def died(*minutes_ago: float, exit_code: int = 1) -> list[Application]:
+    return [application(State.DEAD, exit_code=exit_code, at_ms=NOW_MS - round(60_000 * m)) for m in minutes_ago]
+
+
+def test_an_application_that_dies_every_few_minutes_is_dying_though_it_is_submitted_again_each_time():
+    history = [application(State.RUNNING, at_ms=NOW_MS), *died(3, 6, 9)]
+    assert dying(history, NOW_MS) == history[1:]
+    assert DYING_TIMES == 3
+
+
+def test_fewer_deaths_older_ones_and_those_that_ask_for_cores_are_not_dying():
+    assert dying(died(3, 6), NOW_MS) == ()
+    assert dying(died(3, 6, DYING_WINDOW_SECONDS / 60 + 1), NOW_MS) == ()
+    assert dying(died(1, 2, 3, 4, exit_code=EXIT_NEEDS_MORE_CORES), NOW_MS) == ()
+    assert dying([application(State.FINISHED, at_ms=NOW_MS)] * 5, NOW_MS) == ()

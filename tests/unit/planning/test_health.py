@@ -7,6 +7,7 @@ from strait.planning.status.health import (
     SILENT_SECONDS,
     STARTING_SECONDS,
     Hearing,
+    start_of,
     trouble_of,
 )
 from strait.reasons import Reason
@@ -96,3 +97,29 @@ def test_a_cluster_has_time_to_start_a_driver_again() -> None:
     assert hearing.silent(PLAN, now=SILENT_SECONDS + 100.0) == (0, 1)
     assert hearing.silent(PLAN, now=SILENT_SECONDS + 100.0, patience=IN_CLUSTER) == ()
     assert hearing.silent(PLAN, now=CLUSTER_SILENT_SECONDS + 1.0, patience=IN_CLUSTER) == (0, 1)
+
+
+def start(state: State | None, *heard: int, waited: float = 0.0, stopped: bool = False, standby: bool = False):
+    found = None if state is None else application(state)
+    plan = PLAN.model_copy(update={"stopped": stopped})
+    ended = start_of(plan, found, heard, waited, 120.0, standby=standby)
+    return None if ended is None else (ended.succeeded, ended.exited, ended.text)
+
+
+def test_a_start_is_over_when_each_slot_has_reported_or_the_application_has_exited():
+    assert start(State.SUBMITTED) is start(State.RUNNING, 0) is start(State.UNKNOWN, waited=119) is None
+    assert start(State.RUNNING, 0, 1) == (True, False, "application strait-l-default: each of its slots reports (2)")
+    assert start(State.DEAD, 0)[:2] == (False, True)
+    assert start(State.FINISHED)[:2] == (False, True)
+    assert start(None)[:2] == (False, False)
+    assert start(None, stopped=True)[0] is True
+
+
+def test_a_start_that_takes_too_long_names_the_slots_that_do_not_report():
+    ended = start(State.RUNNING, 1, waited=120)
+    assert ended == (False, False, "application strait-l-default: running for 120 s, no report from slots 0")
+
+
+def test_a_standby_has_started_when_it_runs():
+    assert start(State.SUBMITTED, standby=True) is None
+    assert start(State.RUNNING, standby=True)[0] is True

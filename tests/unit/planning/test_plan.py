@@ -11,7 +11,7 @@ from strait.config.links import Link
 from strait.errors import ConfigError
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.plan.planner import Proposal, Runs, compose, survey
-from strait.planning.review.text import proposal_data, proposal_text
+from strait.planning.review.text import LINES_MOST, proposal_data, proposal_text, shortened
 from strait.planning.topic_sync.retirement import Retirement
 from strait.planning.topic_sync.sync import TopicSync
 from strait.planning.topics.remembered import remembered
@@ -391,3 +391,13 @@ def test_a_proposal_is_told_in_words_and_in_data() -> None:
     assert "= left out  tmp-1: `topics.exclude` has 'tmp-.*'" in text
     assert text.endswith("\nPlan: 2 to add, 0 to change, 0 to remove.")
     assert proposal_data(proposal)["changes"]["added"] == [("orders", 0), ("orders", 1)]
+
+
+def test_a_log_of_thousands_of_topics_has_some_lines_of_each_kind_and_their_number():
+    topics = {f"t{number}": 1 for number in range(3000)}
+    text = proposal_text(propose(link(), cluster("a", topics), cluster("b", {})))
+    lines = shortened(text)
+    assert len(lines) < 4 * LINES_MOST
+    assert sum("creates" in line for line in lines) == LINES_MOST + 1
+    assert any(line.startswith("and 2,980 more of 'creates'") for line in lines)
+    assert shortened("plan 3: 1 partition") == ["plan 3: 1 partition"]

@@ -25,7 +25,7 @@ def test_the_past_is_read_once_in_minutes_and_only_if_something_lags(monkeypatch
         reads.append(args)
         return found if len(reads) > 1 else {}
 
-    monkeypatch.setattr(report_history, "_reports_at", read)
+    monkeypatch.setattr(report_history, "reports_at", read)
     past = PastReports({}, "b", "l")
     assert past.of("default", reports(0)) == {}
     assert not reads

@@ -25,6 +25,7 @@ from strait.planning.topic_sync.actions import CreateHeartbeats, CreateTopic
 from strait.planning.topic_sync.creation import Destinations, find_destinations
 from strait.planning.topic_sync.sync import TopicSync
 from strait.planning.topics.decisions import decisions_of, deleted_destinations, judge_decided, still_open
+from strait.planning.topics.emptied import check_not_emptied
 from strait.planning.topics.identity import (
     Action,
     Change,
@@ -191,7 +192,8 @@ def survey(
         unapproved: changes to leave out; ``refused`` has its destination topics.
 
     Raises:
-        ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
+        ConfigError: the link would copy topics onto themselves or one another, or two topics onto one; or no topic
+            any more.
     """
     previous = tuple(previous)
     begun, decisions = Begun.of(previous, runs), decisions_of(previous)
@@ -204,6 +206,7 @@ def survey(
         shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
         unapproved=unapproved,
     )
+    check_not_emptied(link_name, link, selection, previous)
     names = {topic: selection.names[topic] for topic in selection.selected}
     halted = deleted_destinations(link, names, source, destination, begun, decisions)
     destinations = find_destinations(link, selection, source, destination, refused, begun, halted)

@@ -16,7 +16,7 @@ def planned_settings(link: Link) -> PlannedSettings:
     """
     topics = link.topics.model_dump_json(exclude_defaults=True)
     return PlannedSettings(
-        digest=_digest(link.model_dump_json(exclude={"topics", "pool"})),
+        digest=_digest(link.model_dump_json(exclude={"topics", "pool", "alerts"})),
         topics_digest=_digest(topics),
         origins=dict(link.origins),
         topics=topics if TOPICS in link.origins else "",
@@ -33,6 +33,7 @@ class InForce:
         version: of the plan; 0: there is none.
         same_topics: whether the plan was made from the topics in the links file.
         same_others: whether the plan was made from the other settings in the links file.
+        published_at_ms: time of the plan, in ms since 1970.
     """
 
     settings: PlannedSettings | None
@@ -40,6 +41,7 @@ class InForce:
     version: int = 0
     same_topics: bool = False
     same_others: bool = False
+    published_at_ms: int = 0
 
     @property
     def elsewhere(self) -> str:
@@ -74,7 +76,9 @@ def in_force(link: Link, plan: Plan | None) -> InForce:
         return InForce(None, link, 0 if plan is None else plan.version)
     settings, own = plan.settings, planned_settings(link)
     return InForce(
-        settings, link, plan.version, settings.topics_digest == own.topics_digest, settings.digest == own.digest
+        *(settings, link, plan.version),
+        *(settings.topics_digest == own.topics_digest, settings.digest == own.digest),
+        plan.published_at_ms,
     )
 
 

@@ -38,6 +38,27 @@ def proposal_text(proposal: Proposal) -> str:
     )
 
 
+LINES_MOST = 20
+"""Number of lines with the same first word that `shortened` keeps."""
+
+
+def shortened(text: str, command: str = "strait plan") -> list[str]:
+    """Return the lines of a proposal, or of its outcome, without those that are too many of one kind."""
+    counted: Counter[str] = Counter()
+    kept = []
+    for line in text.splitlines():
+        kind = line.lstrip(" +-~=!").partition(" ")[0]
+        counted[kind] += 1
+        if counted[kind] <= LINES_MOST:
+            kept.append(line)
+    more = [
+        f"and {n - LINES_MOST:,} more of {kind!r}: `{command}` shows all"
+        for kind, n in counted.items()
+        if n > LINES_MOST
+    ]
+    return [*kept, *more]
+
+
 def proposal_data(proposal: Proposal) -> dict[str, Any]:
     """Return the complete proposal as plain data."""
     return {

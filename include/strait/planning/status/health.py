@@ -3,7 +3,7 @@
 The time of a slot's last report is taken from the listener's clock, so that the clocks of other machines do not matter.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -34,14 +34,20 @@ IN_CLUSTER = Patience(CLUSTER_SILENT_SECONDS, 1200.0)
 """For a driver in a cluster. The cluster restarts it automatically, within minutes if a host was lost, and may keep it
 waiting for capacity or an image."""
 
+START_WITHIN_SECONDS = 120.0
+CLUSTER_START_WITHIN_SECONDS = 420.0
+"""Maximum time that a run waits for the first reports after a submission. The watch continues to check afterwards."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a task group does not replicate as it should, as one human-readable line."""
+    """Why a task group does not replicate as it should, as one human-readable line. ``application``: its name, set by
+    the observer."""
 
     group: str
     reason: Reason
     detail: str
+    application: str = ""
 
     def __str__(self) -> str:
         return f"group {self.group}: {self.reason}: {self.detail}"
@@ -70,6 +76,51 @@ class Hearing:
 
     def _last(self, group: str, slot: int) -> float:
         return self._heard_at.get((group, slot), self._started_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How the start of an application ended, as one line. ``exited``: it failed since the application exited, so it will be
+    submitted again."""
+
+    succeeded: bool
+    text: str
+    exited: bool = False
+
+
+def start_of(
+    plan: Plan | None,
+    application: Application | None,
+    heard: Collection[int],
+    waited_seconds: float,
+    within_seconds: float,
+    *,
+    standby: bool = False,
+) -> Start | None:
+    """Return how the start of a task group's application ended; None: it is still starting.
+
+    Args:
+        application: as last seen.
+        heard: slots that have reported since it was submitted.
+        waited_seconds: time since the wait began.
+        standby: it runs, and reports only once it replicates.
+    """
+    if plan is None or plan.stopped:
+        return Start(True, "its plan is stopped, so no application is to run")
+    if application is None:
+        return Start(False, f"group {plan.group}: its application was never submitted")
+    name = f"application {application.name}"
+    if application.state is not State.UNKNOWN and not application.state.alive:
+        return Start(False, f"{name}: it exited before each of its slots had reported", exited=True)
+    missing = [slot for slot in range(plan.slots) if slot not in heard]
+    if standby and application.state is State.RUNNING:
+        return Start(True, f"{name}: it runs, and waits as a standby")
+    if not missing and not standby:
+        return Start(True, f"{name}: each of its slots reports ({plan.slots})")
+    if waited_seconds < within_seconds:
+        return None
+    slots = "" if standby else f", no report from slots {', '.join(map(str, missing))}"
+    return Start(False, f"{name}: {application.state} for {waited_seconds:.0f} s{slots}")
 
 
 def trouble_of(

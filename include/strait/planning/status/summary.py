@@ -21,6 +21,7 @@ class LinkSummary:
         healthy: it has a plan, no partition needs a decision, and every slot reports.
         lag_known: whether the lag of every partition is known; else the lag may exceed ``lag_records``.
         error: why the link could not be read; the figures are meaningless then.
+        needs: number of actions of an operator that it needs; see `strait.planning.status.needs`.
         held_back_records: held back by open transactions on the source.
     """
 
@@ -38,6 +39,7 @@ class LinkSummary:
     lag_known: bool = False
     error: str = ""
     held_back_records: int = 0
+    needs: int = 0
 
     def as_data(self) -> dict[str, Any]:
         """Return plain data."""
@@ -52,7 +54,7 @@ class LinkSummary:
 
 
 def summary_of(
-    link: str, source: str, destination: str, groups: Iterable[Status], pauses: Iterable[Pause]
+    link: str, source: str, destination: str, groups: Iterable[Status], pauses: Iterable[Pause], needs: int = 0
 ) -> LinkSummary:
     """Sum up all task groups of a link."""
     groups = tuple(groups)
@@ -72,6 +74,7 @@ def summary_of(
         waiting=tuple(sorted(waiting.items())),
         healthy=bool(groups) and all(group.healthy for group in groups),
         lag_known=bool(groups) and all(group.lag_known for group in groups),
+        needs=needs,
     )
 
 

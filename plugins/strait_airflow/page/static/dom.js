@@ -52,6 +52,13 @@ export function above(link, ...more) {
   return el("nav", { "aria-label": "Above" }, ...links.flatMap((one, at) => (at ? [" / ", one] : [one])));
 }
 
+// Which of Airflow's own components do not run: then no run looks after the links.
+export async function airflowPart() {
+  const { components } = await ask("airflow");
+  const problems = components.flatMap((one) => (one.problem ? [one.problem] : []));
+  return problems.map((problem) => el("p", { class: "bad", role: "alert" }, `Airflow's ${problem}.`));
+}
+
 const TRIES = 5;
 const LATER_MS = 1000;
 

@@ -2,7 +2,7 @@
 import { applicationsPart } from "./applications.js";
 import { approvalPart } from "./approve.js";
 import { changePart } from "./change.js";
-import { above, address, airflowLink, ask, el, facts, millis, number, seconds } from "./dom.js";
+import { above, address, airflowLink, airflowPart, ask, el, facts, millis, number, seconds } from "./dom.js";
 import { chartsPart } from "./history.js";
 import { partitionsPart, partitionsQuery } from "./partitions.js";
 import { rowButtons } from "./pause.js";
@@ -22,6 +22,11 @@ const figures = (link) => facts([
   ["Quarantined", number(link.quarantined)],
 ]);
 
+// What only an operator can do, most urgent first.
+const needsPart = (link) => (link.needs?.length ? [el("section", { "aria-label": "Needs an operator" },
+  el("h3", { class: "bad" }, "Needs an operator"),
+  el("ul", {}, ...link.needs.map((need) => el("li", {}, `${need.text}. ${need.remedy}.`))))] : []);
+
 const viewsPart = (link) => el("nav", { "aria-label": "Views of the link" },
   el("a", { href: address("link", link, "groups") }, "Consumer groups"), " · ",
   el("a", { href: address("link", link, "recovery") }, "Recovery"));
@@ -33,12 +38,12 @@ const dagsPart = (link) => el("p", {}, "In Airflow: ", ...link.own_dags.flatMap(
 
 export async function linkView(name, show) {
   const path = `links/${encodeURIComponent(name)}`;
-  const [link, found, charts, applications] = await Promise.all([ask(path),
-    ask(`${path}/partitions?${partitionsQuery(name)}`), chartsPart(name), applicationsPart(name)]);
+  const [link, found, charts, applications, problems] = await Promise.all([ask(path),
+    ask(`${path}/partitions?${partitionsQuery(name)}`), chartsPart(name), applicationsPart(name), airflowPart()]);
   const head = [above(), el("h2", {}, name),
     el("p", { class: "soft" }, link.source ? `${link.source} → ${link.destination}` : ""), dagsPart(link),
-    viewsPart(name), ...changePart(link), ...await approvalPart(link)];
+    ...problems, viewsPart(name), ...changePart(link), ...await approvalPart(link)];
   if (link.error) return [...head, el("p", { class: "bad" }, link.error), ...applications];
-  return [...head, figures(link), ...partitionsPart(name, found, show, (row) => rowButtons(link, row)), ...charts,
+  return [...head, ...needsPart(link), figures(link), ...partitionsPart(name, found, show, (row) => rowButtons(link, row)), ...charts,
     ...slotsPart(link), ...applications, ...lossesPart(link), ...await quarantinePart(link, show), ...plansPart(link)];
 }

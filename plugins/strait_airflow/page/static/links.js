@@ -1,5 +1,5 @@
 // All links, what needs a person first.
-import { address, ask, cell, el, millis, number, seconds, stateOf, table, when } from "./dom.js";
+import { address, airflowPart, ask, cell, el, millis, number, seconds, stateOf, table, when } from "./dom.js";
 import { sparklines } from "./history.js";
 
 const HEADS = ["Link", "Clusters", "State", "Lag, records", "Lag", "Records/s", "Last hours",
@@ -23,13 +23,13 @@ function linkRow(row, drawn) {
     cell(drawn(row.link)),
     cell(millis(row.latency_ms_p99), "number"),
     cell(`${number(row.caught_up)} / ${number(row.copying)}`, "number"),
-    cell(row.error || waiting, "name"),
+    cell(row.error || row.needs?.[0]?.text || waiting, "name"),
     cell(groups(row), "number"),
     cell(row.last_event ? `${when(row.last_event.at_ms)}: ${row.last_event.text}` : "–", "name"));
 }
 
 export async function linksView() {
-  const [{ links }, drawn] = await Promise.all([ask("links"), sparklines()]);
+  const [{ links }, drawn, problems] = await Promise.all([ask("links"), sparklines(), airflowPart()]);
   const rows = links.map((row) => linkRow(row, drawn));
-  return [el("h2", {}, "Links"), table("Links", HEADS, rows, "No link that you may see.")];
+  return [el("h2", {}, "Links"), ...problems, table("Links", HEADS, rows, "No link that you may see.")];
 }

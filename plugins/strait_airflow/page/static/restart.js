@@ -9,6 +9,6 @@ export function restartButton(link) {
     el("p", {}, "Ends the Spark application of a task group and submits it again, also if it ended too often to be "
       + "submitted by itself. Its topics are not copied meanwhile; nothing is lost or copied twice."),
     field("Task group", select("restart", groups)),
-  ], ({ restart }, panel) => panel.start(link.dags.restart, { restart }, "act"));
+  ], ({ restart }, panel) => panel.start(link.dags.restart, { restart }, "submit"));
   return opens("restart", "Restart", open, link.may.restart && groups.length > 0);
 }

@@ -4,6 +4,7 @@ import { airflow, airflowLink, el, later } from "./dom.js";
 
 const OVER = ["success", "failed"];
 const LINES = 200;
+const DONE = "done: ";
 const NEXT_LOOKS = 60;
 const ASKED_AGAIN = "Airflow has not taken the answer, and asks again.";
 
@@ -58,12 +59,14 @@ async function said(run, task) {
   const { content } = await log.catch(none({ content: [] }));
   const events = content.filter((event) => typeof event === "object");
   const errors = events.flatMap((event) => event.error_detail ?? []).map((one) => one.exc_value);
-  const lines = events.filter((event) => event.logger?.startsWith("strait")).map((event) => event.event);
-  return { lines: lines.slice(-LINES), error: errors.at(-1) ?? "" };
+  const ours = events.filter((event) => event.logger?.startsWith("strait"));
+  const failed = ours.find((event) => event.level === "error")?.event;
+  return { lines: ours.map((event) => event.event).slice(-LINES), error: errors.at(-1) ?? failed ?? "" };
 }
 
-// What the task returned, if that is a text; Airflow keeps it as JSON.
-async function returned(run, task) {
+// The task's last line, if that is its result, else what it returned, if that is a text; Airflow keeps it as JSON.
+async function returned(run, task, lines) {
+  if (lines.at(-1)?.startsWith(DONE)) return lines.at(-1).slice(DONE.length);
   const asked = `${taskPath(run, task)}/xcomEntries/return_value?map_index=${task.map_index}`;
   const { value } = await airflow("GET", asked).catch(none({ value: "" }));
   try {
@@ -85,10 +88,11 @@ async function look(run, wanted) {
   const failed = ofRun === "failed" && tasks.find((one) => one.state === "failed");
   const task = failed || newest(tasks, wanted);
   // What comes after the task that is asked for, nobody has to wait for.
-  const state = wanted && task?.task_id === wanted && task.state === "success" ? "success" : ofRun;
   const { lines, error } = await said(run, task);
+  const over = wanted && task?.task_id === wanted && task.state === "success";
+  const state = over ? (error ? "failed" : "success") : ofRun; // the verdict of the run has the error, too
   if (tasks.some((one) => one.state === WAITS)) return { state: "failed", lines, result: ASKED_AGAIN };
-  const result = state === "success" && task ? await returned(run, task) : "";
+  const result = state === "success" && task ? await returned(run, task, lines) : "";
   return { state, lines, result: state === "failed" ? error || "The run failed; see its log." : result };
 }
 

@@ -65,7 +65,7 @@ async function saveAndFollow(link, path, seen, block, panel) {
   panel.say("Saved. Waiting for the run that acts upon it…");
   const run = await nextRun(link.dags.restart, before);
   if (typeof run === "string") panel.say(`Saved. ${run}`, "good");
-  else await panel.show(run, "act");
+  else await panel.show(run, "monitor");
 }
 
 function editor(link, path, found, close) {

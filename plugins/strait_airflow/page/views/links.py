@@ -1,7 +1,7 @@
 """Responses of the page about links and their partitions, computed from an observation. Pure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from strait.exporter.observation import Observation
@@ -53,6 +53,7 @@ def link_row(link: str, seen: Observation | None) -> Data:
         found = {"source": seen.source, "destination": seen.destination, "error": seen.error}
         return {"link": link, **found, "state": "error", "needs_person": True, "urgency": _URGENT["error"]}
     summary = summary_of(link, seen.source, seen.destination, seen.statuses, pauses_of(seen.plans.values()))
+    summary = replace(summary, needs=len(seen.needs))
     rows = partition_rows(seen)
     decisions = sum(row.needs_decision for row in rows)
     latencies = [group.latency_ms_p99 for group in seen.statuses if group.latency_ms_p99 is not None]
@@ -61,12 +62,15 @@ def link_row(link: str, seen: Observation | None) -> Data:
         "latency_ms_p99": max(latencies, default=None),
         "copying": sum(row.state == "copying" for row in rows),
         "decisions": decisions,
-        "needs_person": not summary.healthy,
+        "needs_person": not summary.healthy or bool(seen.needs),
+        "needs": [need.as_data() for need in seen.needs],
         "consumer_groups": None if (sync := seen.group_sync) is None else {"all": sync.groups, "in_sync": sync.in_sync},
         "losses": sum(seen.loss_counts.values()),
         "quarantined": sum(seen.quarantined.values()),
         "last_event": last_event(seen),
-        "urgency": _URGENT[summary.state] if summary.healthy else min(_DECISION, _URGENT[summary.state]),
+        "urgency": _URGENT[summary.state]
+        if summary.healthy and not seen.needs
+        else min(_DECISION, _URGENT[summary.state]),
     }
 
 

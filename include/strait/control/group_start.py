@@ -1,0 +1,56 @@
+"""Waits for the start of a task group's application: until each of its slots has reported after the submission. Blocks
+only briefly in each call, so a thread can serve many."""
+
+import time
+from dataclasses import replace
+
+from strait.config.links import LinksFile
+from strait.config.naming import application_name
+from strait.control.supervision import Supervisor
+from strait.planning.status.health import CLUSTER_START_WITHIN_SECONDS, START_WITHIN_SECONDS, Start, start_of
+from strait.planning.status.rows import SILENT_MS
+from strait.state.reader import StateReader
+
+
+class GroupStart:
+    """Follows one start. Not thread-safe.
+
+    Args:
+        supervisor: that of the link.
+        since_ms: time of the submission, in ms since 1970.
+    """
+
+    def __init__(
+        self, file: LinksFile, link: str, supervisor: Supervisor, group: str, since_ms: int, *, standby: bool = False
+    ) -> None:
+        self._group = group
+        self._standby = standby
+        self._name = application_name(link, group, standby=standby)
+        self._launcher = supervisor.launcher
+        self._since_ms = since_ms - SILENT_MS  # clocks of hosts may differ by less than this
+        in_cluster = file.links[link].spark.deploy_mode == "cluster"
+        self._within_seconds = CLUSTER_START_WITHIN_SECONDS if in_cluster else START_WITHIN_SECONDS
+        self._began = time.monotonic()
+        self._heard: set[int] = set()
+        destination = file.links[link].destination
+        self._state = StateReader(file.clusters[destination], destination, link, follow=("plan", "reports"))
+
+    def look(self) -> Start | None:
+        """Return how the start ended; None: it is still starting.
+
+        Raises:
+            ClusterUnavailable, NotAuthorized, StateError, LaunchError
+        """
+        self._state.catch_up()
+        for (group, slot), parts in self._state.reports.items():
+            if group == self._group and any(part.started_at_ms >= self._since_ms for part in parts):
+                self._heard.add(slot)
+        found, waited = self._launcher.state(self._name), time.monotonic() - self._began
+        plan = self._state.plans.get(self._group)
+        ended = start_of(plan, found, self._heard, waited, self._within_seconds, standby=self._standby)
+        if ended is None or not ended.exited or found is None:
+            return ended
+        return replace(ended, text=f"{ended.text}: {self._launcher.cause(found)}; its log is {found.log}")
+
+    def close(self) -> None:
+        self._state.close()

@@ -1,0 +1,104 @@
+"""Parts that the tasks of a link's DAG share: the run, first and last log lines, and steps that fail separately."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from strait_airflow.errors import described
+from strait_airflow.page_address import page_address
+
+if TYPE_CHECKING:
+    from strait.errors import StraitError
+
+log = logging.getLogger(__name__)
+
+ASK = "ask"
+"""Value of `Acted.failed`: the settings may be older than the current plan, so an operator must confirm them."""
+
+
+class Run(NamedTuple):
+    """The DAG run of a task.
+
+    Attributes:
+        after_ms: when it was requested, in ms since 1970. It stays the same if the run is cleared.
+        cleared: how often tasks of it were cleared.
+        by: user that triggered it; "Airflow" if none did.
+        manual: a user triggered it.
+    """
+
+    id: str
+    after_ms: int
+    cleared: int = 0
+    by: str = "Airflow"
+    manual: bool = False
+
+
+class Steps:
+    """Runs steps of which a failed one affects no other."""
+
+    def __init__(self, link: str) -> None:
+        self._link = link
+        self._failed: list[StraitError] = []
+        self.failures: list[str] = []
+
+    def run(self, step: Callable[[], Any]) -> Any:
+        """Return the result of the step; None if it failed."""
+        from strait.errors import StraitError
+
+        try:
+            return step()
+        except StraitError as error:
+            text = described(error, self._link)
+            if text not in self.failures:
+                log.error("%s", text)  # noqa: TRY400  messages are complete
+                self.failures.append(text)
+            self._failed.append(error)
+            return None
+
+    @property
+    def kind(self) -> str:
+        """The kind of the first failure: invalid settings are tried again once they change; any other failure may be fixed
+        from outside."""
+        from strait.errors import ConfigError, OutdatedSettings
+
+        if not self._failed:
+            return ""
+        if isinstance(self._failed[0], OutdatedSettings):
+            return ASK
+        return "final" if isinstance(self._failed[0], ConfigError) else "retriable"
+
+    @property
+    def destination_is_away(self) -> bool:
+        from strait.errors import ClusterError, StraitError
+        from strait_airflow.settings import clusters_of
+
+        clusters = {error.cluster for error in self._failed if isinstance(error, ClusterError)}
+        try:
+            return bool(clusters) and clusters_of(self._link).links[self._link].destination in clusters
+        except StraitError:
+            return False
+
+
+def begin(link: str) -> None:
+    """Log the first line of a task."""
+    log.info("on the page: %s", page_address(link))
+    logging.getLogger("strait.librdkafka").propagate = False  # errors have its messages as their cause, once
+
+
+def last(line: str) -> str:
+    """Log the result of a task as its last line, and return it."""
+    log.info("done: %s", line)
+    return line
+
+
+def utc_text(at_ms: int) -> str:
+    """Return a time in ms since 1970 as human-readable text."""
+    from strait.text import utc
+
+    return f"{utc(at_ms)} UTC"
+
+
+def now_ms() -> int:
+    """Return the time in ms since 1970."""
+    return time.time_ns() // 1_000_000
