@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 from strait.config import naming
 from strait.config.links import parse
 from strait.control.plane import Control
+from strait.embedded.kafka import Cluster
 from strait.engine import throttle
 from strait.engine.slot import run_slot
 from strait.model import topic_id_text
@@ -268,6 +269,32 @@ def test_outside_its_hours_history_waits_while_live_topics_do_not_and_at_the_hou
         monkeypatch.setattr(throttle, "wall_clock_ms", lambda: real() + 2 * 3_600_000 + 60_000)
         link.until_copied()
     link.assert_equal()
+
+
+def test_a_source_that_is_away_outside_the_hours_is_said_and_forgotten_when_it_is_back(
+    make_link: Callable[..., EngineLink], clusters: Any, third: Cluster, topic_name: str
+) -> None:
+    """Nothing is fetched then, so no answer to a fetch would end the reason."""
+    link = make_link(topics={topic_name: 3}, source=third, destination=clusters.destination)
+    link.make_topics()
+    write_history(link, 3000)
+    ends_of = {"source": dict(third.client_properties), "destination": dict(clusters.destination.client_properties)}
+    topics = {"include": [topic_name], "budget": {"backfill": hours_ahead(2, 3)}}
+    block = {"source": "source", "destination": "destination", "topics": topics, "groups": LANES}
+    raw = {"clusters": ends_of, "links": {link.name: block | {"backfill": {"behind_records": 1000}}}}
+    with Control(parse(raw, where="test"), link.name) as plane:
+        plane.apply()
+        link.start_slot(group="backfill")
+
+        def reasons() -> set[str]:
+            return {row.reason for status in plane.statuses() for row in status.partitions}
+
+        eventually(lambda: reasons() == {"outside_hours"}, what=lambda: f"it waits: {reasons()} {link.log()}")
+        third.stop()
+        eventually(lambda: reasons() == {"source_unreachable"}, what=lambda: f"it is said: {reasons()} {link.log()}")
+        third.start()
+        eventually(lambda: reasons() == {"outside_hours"}, what=lambda: f"it is forgotten: {reasons()} {link.log()}")
+        assert ends(link.destination, topic_name, 3) == [0, 0, 0]
 
 
 def test_the_hours_begin_by_the_clock(link: EngineLink, control: MakeControl) -> None:

@@ -172,6 +172,9 @@ class Fetcher:
         self._share.waits = False
         if self._waiting or not self._set or self._loop.now < self._pause_until:
             return
+        if self._budgets.closed(self._loop.now):
+            self._pause(self._budgets.wait("", self._loop.now))  # brokers close idle connections
+            return
         channel = self._source.channel(self._node, self._line)
         if channel is None:
             self._unreachable()

@@ -11,14 +11,19 @@ from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.throttle import Throttle
 from strait.errors import ProtocolError
+from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
+from strait.net.error_policy import Away
 from strait.net.event_loop import Loop
 from strait.net.offsets import EARLIEST, LATEST, ask_offsets, offsets_of
 from strait.net.tasks import RequestLost, quiet_channel, run
+from strait.reasons import Reason
 from strait.wire.fetch import READ_COMMITTED, READ_UNCOMMITTED
 
 ROUND_SECONDS = 10.0
 _STEP_SECONDS = 1.0
+_AWAY = frozenset(error_policy.away(Reason.SOURCE_UNREACHABLE, why) for why in Away)
+"""Reasons of partitions whose source did not answer."""
 
 
 class SourceEnds:
@@ -68,7 +73,11 @@ class SourceEnds:
                     (LATEST, READ_UNCOMMITTED),
                 )
             ]
-        except (RequestLost, ProtocolError):
+        except (RequestLost, ProtocolError) as error:
+            reason = error_policy.away(Reason.SOURCE_UNREACHABLE, self._source.why_away(node))
+            for ticket in tickets:
+                if ticket.is_current and ticket.partition.reason is None:
+                    ticket.partition.show(reason, str(error))
             return  # the next round asks again
         for ticket in tickets:
             partition = ticket.partition
@@ -76,6 +85,8 @@ class SourceEnds:
             if not ticket.is_current or any(error or offset < 0 for error, offset in answers):
                 continue
             log_start, end, high_watermark = (offset for _, offset in answers)
+            if partition.reason in _AWAY:
+                partition.clear()
             partition.heard(end, high_watermark, log_start)
             if high_watermark > end:
                 self._held_back(partition)

@@ -89,7 +89,7 @@ class Throttle:
     def wait(self, topic_class: str, now: float) -> float:
         """Return the seconds until a topic of this class may be fetched, or its hours are checked again; 0 means now."""
         if self.closed(now):
-            return max(1e-3, self._look_at - now)
+            return max(0.01, self._look_at - now)
         return max((bucket.wait(now) for bucket in self._of(topic_class)), default=0.0)
 
     def take(self, topic_class: str, size: int) -> None:

@@ -10,7 +10,7 @@ from strait.engine.partition.partition import Partition
 from strait.engine.throttle import BURST_SECONDS, Throttle
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
-from strait.state.schema import Budget, TopicPolicy
+from strait.state.schema import Budget, PlannedBackfill, TopicPolicy
 from support.model.fetching import Source, caught_up, fetcher, some
 from support.model.partitions import placed
 
@@ -135,3 +135,23 @@ def test_a_reply_is_as_large_as_the_line_brings_in_time(line_bytes_per_second: f
     it = fetcher(Source(), some(1))
     assert it.size_of(line_bytes_per_second) == size
     assert size <= max(REPLY_BYTES[0], line_bytes_per_second * REPLY_SECONDS)
+
+
+class Away(Source):
+    """A broker that has closed the connection, as after ten minutes without a request."""
+
+    def channel(self, *_: int) -> None:
+        self.dialled = True
+
+    def trouble(self, *_: int) -> str:
+        return "the broker closed the connection"
+
+
+def test_outside_its_hours_nothing_is_asked_and_no_closed_connection_is_a_reason() -> None:
+    hour = [12 * 3_600_000]
+    budgets, source, partitions = Throttle(lambda: hour[0]), Away(), caught_up(2)
+    budgets.follow([], 0, 0.0, PlannedBackfill(hours=("22:00-06:00",), timezone="UTC"))
+    it = fetcher(source, partitions, budgets=budgets)
+    it.ask()
+    assert not hasattr(source, "dialled")
+    assert all(partition.reason is None for partition in partitions)

@@ -164,3 +164,37 @@ def test_a_group_without_a_share_gets_little_when_it_copies_again_for_the_others
     before = Budget(bytes_per_second=100, slot_shares=(0.0, 0.0))
     topic = PlannedTopic(source="a", destination="a", source_id="s", destination_id="d", slots=(0, 0, 1, 1))
     assert dealt_anew(before, (topic,), 2).slot_shares == (0.025, 0.025)
+
+
+PLACES = st.dictionaries(
+    st.builds(TopicPartition, st.sampled_from(["gold", "a", "b"]), st.integers(0, 5)),
+    st.one_of(
+        st.builds(Place, st.just("default"), st.integers(0, 1)), st.builds(Place, st.just("backfill"), st.just(0))
+    ),
+    max_size=12,
+)
+LIMITED = st.one_of(
+    st.none(),
+    st.builds(BackfillBudget, bytes_per_second=st.integers(1, 5000)),
+    st.just(BackfillBudget(hours=("22:00-06:00",), timezone="UTC")),
+)
+
+
+@given(PLACES, st.lists(st.floats(0, 1e9), min_size=12, max_size=12), LIMITED, st.integers(0, 23), st.booleans())
+def test_whatever_is_copied_a_budget_is_dealt_once_and_nobody_who_copies_goes_without(
+    places: dict[TopicPartition, Place], rates: list[float], limits: Any, hour: int, measured: bool
+) -> None:
+    """A slot without a share would not be limited at all."""
+    loads = dict(zip(places, rates, strict=False)) if measured else {}
+    lane = Lane.of("backfill", limits, hour * 3_600_000)
+    found = budgets_of(topics(), places, WITH_LANE, loads, {}, lane)
+    for name, dealt in ((name, shares(found)) for name in ("", "gold")):
+        assert sum(sum(of_group[name]) for of_group in dealt.values()) == pytest.approx(1)
+        for partition, place in places.items():
+            assert name == "gold" != partition.topic or dealt[place.group][name][place.slot] > 0
+        live = [place for at, place in places.items() if place.group == "default" and (not name or at.topic == name)]
+        if lane.closed and live:
+            assert dealt["backfill"][name][0] <= 0.05 + 1e-9
+    own = backfill_of(lane, places, WITH_LANE, loads, None)
+    if own is not None and own.budget is not None:
+        assert own.budget.slot_shares == (1.0,)
