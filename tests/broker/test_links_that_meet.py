@@ -5,16 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
-from strait.config import naming
 from strait.config.links import LinksFile, parse
 from strait.control.plane import Control
 from strait.control.quarantine import Chosen, Quarantine
 from strait.errors import ApprovalMissing, ConfigError
 from strait.kafka.connection import silent
 from strait.planning.risks.risks import Risk
-from strait.reasons import Reason
 from strait.state.quarantine_log import Entry
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -142,25 +139,3 @@ def test_an_approval_of_one_link_is_none_of_what_the_other_one_has_done_meanwhil
     assert [effect.verb for effect in asking.apply().pending] == ["copies"]
     (told,) = risks(asking, "shared_destination")
     assert told.topic == topic
-
-
-def test_while_the_plan_of_the_link_back_cannot_be_read_nothing_of_it_is_taken_for_new(
-    clusters: Any, make: Make, topic: str
-) -> None:
-    """As during an upgrade, in which the other link has a newer version: without end, names would grow to and fro."""
-    create(clusters.destination, f"{topic}-x", 1)
-    one = {"include": [f"{topic}-x"]}
-    back = make("back", source="b", destination="a", topics=one, naming={"policy": "prefix", "prefix": "us."})
-    assert back.apply().created == (f"us.{topic}-x",)
-    newer = Producer(clusters.source.client_properties)
-    newer.produce(naming.plan_topic(back.name), key=b'{"group":"default"}', value=b'{"v":2}')
-    assert newer.flush(30) == 0
-    every = {"regex": [f".*{topic}.*"]}
-    try:
-        outcome = make("there", topics=every, naming={"policy": "prefix", "prefix": "eu."}).apply()
-    finally:  # other tests plan on these clusters, too
-        newer.produce(naming.plan_topic(back.name), key=b'{"group":"default"}', value=None)
-        assert newer.flush(30) == 0
-    assert (outcome.created, outcome.plan.topics) == ((), ())
-    (skip,) = (skip for skip in outcome.proposal.survey.selection.skipped if skip.topic == f"us.{topic}-x")
-    assert skip.reason is Reason.CAME_FROM_DESTINATION and "is unknown" in skip.detail

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from strait.cli.main import app
+from strait.config import naming
 from strait.config.links import LinksFile, load, parse
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
@@ -204,3 +206,30 @@ def test_two_links_with_prefixes_and_a_regular_expression_do_not_copy_each_other
     with Control(file, f"{link}-there") as there, Control(file, f"{link}-back") as back:
         created = [control.apply().created for control in (there, back) * 3]
     assert created == [(f"eu.{link}-orders",), (f"us.{link}-clicks",), (), (), (), ()]
+
+
+def test_while_the_plan_of_the_link_back_cannot_be_read_nothing_of_it_is_taken_for_new(
+    clusters: Any, make_file: MakeFile, link: str
+) -> None:
+    """As during an upgrade, in which the other link has a newer version: names would grow to and fro without end."""
+    create(clusters.destination, f"{link}-x")
+    there = make_file(naming={"policy": "prefix", "prefix": "eu."})
+    back = {"source": "b", "destination": "a", "topics": {"include": [f"{link}-x"]}}
+    block = {
+        "clusters": there.clusters,
+        "links": {f"{link}-back": back | {"naming": {"policy": "prefix", "prefix": "us."}}},
+    }
+    with Control(parse(block, where="links file"), f"{link}-back") as control:
+        assert control.apply().created == (f"us.{link}-x",)
+    plans = Producer(clusters.source.client_properties)
+    plans.produce(naming.plan_topic(f"{link}-back"), key=b'{"group":"default"}', value=b'{"v":2}')
+    assert plans.flush(30) == 0
+    try:
+        with Control(there, link) as control:
+            outcome = control.apply()
+    finally:  # other tests plan on these clusters, too
+        plans.produce(naming.plan_topic(f"{link}-back"), key=b'{"group":"default"}', value=None)
+        assert plans.flush(30) == 0
+    assert (outcome.created, outcome.plan.topics) == ((), ())
+    (skip,) = (skip for skip in outcome.proposal.survey.selection.skipped if skip.topic == f"us.{link}-x")
+    assert skip.reason is Reason.CAME_FROM_DESTINATION and "is unknown" in skip.detail
