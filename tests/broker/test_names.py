@@ -216,7 +216,7 @@ def test_while_the_plan_of_the_link_back_cannot_be_read_nothing_of_it_is_taken_f
     there = make_file(naming={"policy": "prefix", "prefix": "eu."})
     back = {"source": "b", "destination": "a", "topics": {"include": [f"{link}-x"]}}
     block = {
-        "clusters": there.clusters,
+        "clusters": {name: dict(properties) for name, properties in there.clusters.items()},
         "links": {f"{link}-back": back | {"naming": {"policy": "prefix", "prefix": "us."}}},
     }
     with Control(parse(block, where="links file"), f"{link}-back") as control:
