@@ -101,6 +101,7 @@ def submissions(airflow) -> int:
 
 
 def test_killed_and_started_again_over_an_older_database_airflow_goes_on_and_copying_never_stopped(airflow, clusters):
+    airflow.until_spark_runs()
     before, pids, submitted = airflow.runs_so_far(), airflow.application_pids(), submissions(airflow)
     database = airflow.airflow.home / "airflow.db"
     with closing(sqlite3.connect(database)) as now, closing(sqlite3.connect(database.with_suffix(".copy"))) as copy:

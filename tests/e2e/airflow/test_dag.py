@@ -32,6 +32,7 @@ def test_missing_topics_are_created_with_the_sources_partitions_and_copied(airfl
 
 
 def test_a_topic_added_in_the_variable_is_copied_by_the_application_that_runs(airflow, clusters):
+    airflow.until_spark_runs()
     pids = airflow.application_pids()
     assert copied(clusters, "clicks") == 0
     airflow.copy("orders", "payments", "clicks")
