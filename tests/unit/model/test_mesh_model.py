@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strait.control import registration
+from strait.state import registrations
 from support.model import mesh_model
 from support.model.mesh_model import World, every_topic
 
@@ -126,7 +126,7 @@ def test_what_another_tool_copied_comes_back_if_nobody_notes_it(monkeypatch: pyt
     ("name", "fault"),
     [
         ("producers_left_out", lambda *_: frozenset()),
-        ("producers_left_out", lambda copies, writing, source_id, _: registration.producers_left_out(copies, writing, source_id, "?")),
+        ("producers_left_out", lambda copies, writing, source_id, _: registrations.producers_left_out(copies, writing, source_id, "?")),
     ],
 )  # fmt: skip
 def test_a_link_that_knows_no_copies_is_found(

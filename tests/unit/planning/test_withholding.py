@@ -24,7 +24,8 @@ LINK = {"source": "a", "destination": "b", "approval": "required", "configs": {"
 
 
 def link(**changes: Any) -> Link:
-    return Link.model_validate(LINK | {"topics": {"regex": ["[a-z]+"]}} | changes, strict=False)
+    topics = {"allow_empty": True, **changes.pop("topics", {"regex": ["[a-z]+"]})}
+    return Link.model_validate(LINK | {"topics": topics} | changes, strict=False)
 
 
 def cluster(name: str, topics: dict[str, tuple[str, int]]) -> ClusterFacts:
