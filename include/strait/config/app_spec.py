@@ -73,6 +73,11 @@ class _Stored(BaseModel):
         raise NotImplementedError
 
     @property
+    def copies_at_once(self) -> bool:
+        """Whether the application copies as soon as it has started."""
+        raise NotImplementedError
+
+    @property
     def links(self) -> Iterable[str]:
         """The links that it runs."""
         raise NotImplementedError
@@ -99,6 +104,10 @@ class AppSpec(_Stored):
     ledger_seconds: int = Field(ge=1)
     ledger_dir: str = Field(description="Directory of the Parquet replication ledger.")
     audit: AuditJob | None = Field(None, description="Audit to run instead of replication.")
+
+    @property
+    def copies_at_once(self) -> bool:
+        return not self.standby and self.audit is None
 
     @property
     def state_keys(self) -> frozenset[str]:
@@ -173,9 +182,8 @@ class PoolSpec(_Stored):
         return f"pool {self.pool}"
 
     @property
-    def standby(self) -> bool:
-        """Return False: a pool has none."""
-        return False
+    def copies_at_once(self) -> bool:
+        return True
 
     @property
     def links(self) -> Iterable[str]:

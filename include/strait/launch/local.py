@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from strait.config.app_spec import AppSpec, PoolSpec, Spec, read_spec
+from strait.config.app_spec import PoolSpec, Spec, read_spec
 from strait.config.links import Spark
 from strait.errors import LaunchError
 from strait.launch import class_data, processes, submission
@@ -75,13 +75,7 @@ class LocalLauncher:
             properties = written(spark_properties(name, spec.slots, spark, new.scratch, quick))
             try:
                 submission.write(new, spec, properties)
-                audits = isinstance(spec, AppSpec) and spec.audit is not None
-                if (
-                    spark.head_start
-                    and spark.master == "local"
-                    and not (spec.standby or audits)
-                    and self._job == REPLICATE
-                ):
+                if spark.head_start and spark.master == "local" and spec.copies_at_once and self._job == REPLICATE:
                     new.head_start.mkdir()
                 self._start(new, spark, spark_submit, java)
                 submission.drop_old(folder)

@@ -6,7 +6,7 @@ Otherwise every slot would load the engine separately, for a second of CPU, whil
 from pyspark import daemon
 
 import strait.engine.pool_task
-import strait.engine.slot  # noqa: F401  for the workers
+import strait.engine.task  # noqa: F401  for the workers
 
 if __name__ == "__main__":
     daemon.manager()

@@ -1,8 +1,8 @@
 """Copies while Spark starts: a process for each slot, beside `spark-submit`, that runs the slot until Spark does.
 
-Spark needs seconds until its first task runs, and copying needs none of its work. Two instances of a
-slot are harmless (ADR 2), so the hand-over needs no certainty: Spark's task asks the process to end, and waits for it a
-while, since two instances that copy at the same time cost each other time.
+Spark needs seconds until its first task runs, and copying needs none of its work. Two instances of a slot are harmless
+(ADR 2), so the hand-over needs no certainty: Spark's task asks the process to end, and waits for it a while, since two
+instances that copy at the same time cost each other time.
 
     <submission>/head-start/  <slot>.lock  held by the process of the slot
                               <slot>.over  exists: Spark runs the slot
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from strait.config.app_spec import AppSpec, Spec, read_spec
+from strait.config.app_spec import read_spec
 from strait.errors import ConfigError, StraitError
 from strait.launch.parent_watch import exited, tie_broken
 from strait.launch.submission import Submission
@@ -73,47 +73,42 @@ def run(spec_path: Path) -> None:
     def is_over() -> bool:
         return asked.is_set() or shell_gone() or tied_away()
 
-    others = [_forked(spec, slot, spec_path, is_over) for slot in range(1, spec.slots)]
-    _copy(spec, 0, spec_path, is_over)
+    from strait.engine import task  # before the forks, which then share it
+
+    def copy(slot: int) -> None:
+        folder, application = Submission(spec_path.parent).head_start, application_of(spec_path)
+        taken_over = _over(folder, slot)
+
+        def ends() -> bool:
+            return taken_over.exists() or is_over()
+
+        with _lock(folder, slot).open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            while not ends():
+                try:
+                    task.run(spec, spec_path, slot, application, ends)
+                except StraitError as error:
+                    log.info("slot %d, before Spark runs it: %s", slot, error)
+                    time.sleep(_RETRY_SECONDS)
+                else:
+                    return
+
+    others = [_forked(copy, slot) for slot in range(1, spec.slots)]
+    copy(0)
     for pid in others:
         os.waitpid(pid, 0)
 
 
-def _forked(spec: Spec, slot: int, spec_path: Path, is_over: Callable[[], bool]) -> int:
+def _forked(copy: Callable[[int], None], slot: int) -> int:
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            _copy(spec, slot, spec_path, is_over)
+            copy(slot)
             code = 0
         finally:
             os._exit(code)
     return pid
-
-
-def _copy(spec: Spec, slot: int, spec_path: Path, is_over: Callable[[], bool]) -> None:
-    from strait.engine.pool_task import run_task
-    from strait.engine.slot import run_slot
-
-    folder, application = Submission(spec_path.parent).head_start, application_of(spec_path)
-    taken_over = _over(folder, slot)
-
-    def ends() -> bool:
-        return taken_over.exists() or is_over()
-
-    with _lock(folder, slot).open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        while not ends():
-            try:
-                if isinstance(spec, AppSpec):
-                    run_slot(spec, slot, application, ends)
-                else:
-                    run_task(spec_path, slot, application, ends)
-            except StraitError as error:
-                log.info("slot %d, before Spark runs it: %s", slot, error)
-                time.sleep(_RETRY_SECONDS)
-            else:
-                return
 
 
 def _lock(folder: Path, slot: int) -> Path:

@@ -92,9 +92,8 @@ class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
 
     def read(self, partition: SlotPartition) -> Iterator[tuple[int]]:
         """Run the slot, or all slots of a pool's task, until it ends. Yields nothing."""
-        from strait.config.app_spec import AppSpec, read_spec
-        from strait.engine.pool_task import run_task
-        from strait.engine.slot import run_slot
+        from strait.config.app_spec import read_spec
+        from strait.engine import task
         from strait.errors import SetupError
         from strait.spark.folder import stop_file
         from strait.spark.head_start import take_over
@@ -109,11 +108,8 @@ class SlotReader(DataSourceStreamReader):  # type: ignore[misc]
         def begin() -> None:
             take_over(self._spec_path, partition.slot)
 
-        if isinstance(spec, AppSpec):
-            spec = spec.model_copy(update={"slots": partition.slots})
-            run_slot(spec, partition.slot, self._application, ends, begin=begin)
-        else:
-            run_task(self._spec_path, partition.slot, self._application, ends, begin=begin)
+        spec = spec.model_copy(update={"slots": partition.slots})
+        task.run(spec, self._spec_path, partition.slot, self._application, ends, begin=begin)
         if os.getppid() != daemon:
             # Spark would run the next slot in this process, which would never be stopped.
             raise SetupError("the process that Spark forks its workers from has ended", hint="the slot is run again")
