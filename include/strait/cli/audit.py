@@ -1,8 +1,6 @@
 """`strait audit`: prove that destination topics equal their sources, and certify it."""
 
-import signal
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +9,7 @@ from typer.core import TyperGroup
 
 from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
 from strait.cli.examples import examples
+from strait.cli.long_work import stop_signals
 from strait.cli.options import (
     DEFAULT_FILE,
     Command,
@@ -306,14 +305,9 @@ def _run(
 
     spark = file.links[clusters.link].spark if clusters.link else Spark()
     job = AuditJob(id=resume or new_id(), directory=directory_of(spark, home()), request=request, copies=copies)
-    stopped = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with stop_signals() as stopped:
         show = Shown(output).show
         ended = AuditRun(file, clusters, spark, job, home(), slots=slots, show=show).run(stopped.is_set)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     if ended is None:
         echo(f"audit {job.id} is interrupted; `strait audit --resume {job.id}` continues it", err=True)
     return ended

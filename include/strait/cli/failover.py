@@ -7,6 +7,7 @@ import typer
 
 from strait.cli.options import (
     DEFAULT_FILE,
+    ByOption,
     ConfigOption,
     LinkArgument,
     LinkOption,
@@ -90,9 +91,6 @@ GroupsOption = Annotated[
     ),
 ]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, kept in the report.", show_default=False)]
-ByOption = Annotated[
-    str, typer.Option("--by", help="Who asks for it. Default: the current user and host.", show_default=False)
-]
 
 
 def failover(

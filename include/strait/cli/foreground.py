@@ -8,7 +8,6 @@ applications end with this process, even if it is killed; only on YARN and in Ku
 import math
 import os
 import shutil
-import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ import psutil
 
 from strait.cli.cycles import Cycles
 from strait.cli.kept_application import KeptApplication
-from strait.cli.long_work import now_and_then
+from strait.cli.long_work import now_and_then, stop_signals
 from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.config import naming
@@ -231,17 +230,6 @@ def _require_cores(name: str, link: Link) -> None:
             f"link {name}: its groups have {slots} slots, each needs a core, and this process may use {cores} cores",
             hint="give its groups fewer slots, or name a Spark Standalone master",
         )
-
-
-@contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    stopped = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

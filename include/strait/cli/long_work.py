@@ -1,7 +1,10 @@
-"""Progress of long operations, shown while a command runs."""
+"""Long operations: their progress, shown while a command runs, and their end on request."""
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from strait.cli.printing import echo
 
@@ -24,3 +27,15 @@ def now_and_then(show: Callable[[str], None]) -> Callable[[str], None]:
 def on_stderr() -> Callable[[str], None]:
     """Return a function that prints a command's progress on standard error, separate from its output."""
     return now_and_then(lambda text: echo(text, err=True))
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Yield an event that SIGINT and SIGTERM set while the block runs."""
+    stopped = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -14,6 +14,7 @@ from strait.cli.options import (
     LinkOption,
     Output,
     OutputOption,
+    YesOption,
     one_link,
 )
 from strait.cli.printing import confirm, echo
@@ -43,7 +44,7 @@ def rebuild(
         bool, typer.Option("--all", help="Also partitions of which the map has entries; replaces these entries.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Rebuild the offset map from both clusters' records.

@@ -96,6 +96,19 @@ LinkArgument = Annotated[
     typer.Argument(metavar="LINK", help="Name of the link. May be omitted if the file has one.", show_default=False),
 ]
 
+TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
+PartitionOption = Annotated[
+    int | None, typer.Option("--partition", help="Only of this partition.", min=0, show_default=False)
+]
+LossReasonOption = Annotated[str, typer.Option("--reason", help="Reason, kept in the loss log.", show_default=False)]
+ByOption = Annotated[
+    str, typer.Option("--by", help="Who asks for it. Default: the current user and host.", show_default=False)
+]
+DecidedByOption = Annotated[
+    str, typer.Option("--by", help="Who decides. Default: the current user and host.", show_default=False)
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
 OutputOption = Annotated[
     Output,
     typer.Option(

@@ -6,6 +6,7 @@ import typer
 
 from strait.cli.options import (
     DEFAULT_FILE,
+    ByOption,
     ConfigOption,
     LinkArgument,
     LinkOption,
@@ -29,9 +30,6 @@ WhatArgument = Annotated[
 ]
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, shown in `strait status`.", show_default=False)]
-ByOption = Annotated[
-    str, typer.Option("--by", help="Who asks for it. Default: the current user and host.", show_default=False)
-]
 
 
 def pause(

@@ -15,6 +15,7 @@ from strait.cli.options import (
     Output,
     OutputOption,
     PoolOption,
+    YesOption,
     one_link,
 )
 from strait.cli.printing import confirm, echo
@@ -92,7 +93,7 @@ def apply(
     ] = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     from_file: FromFileOption = False,
     output: OutputOption = Output.TABLE,
     stopped: Annotated[

@@ -19,10 +19,9 @@ from strait.cli.foreground import (
     PROGRESS_SECONDS,
     STOP_GRACE_SECONDS,
     folder_of,
-    stop_signals,
 )
 from strait.cli.kept_application import KeptApplication
-from strait.cli.long_work import now_and_then
+from strait.cli.long_work import now_and_then, stop_signals
 from strait.cli.options import Output
 from strait.cli.progress import Progress
 from strait.config import naming

@@ -13,6 +13,9 @@ from strait.cli.options import (
     LinkOption,
     Output,
     OutputOption,
+    PartitionOption,
+    TopicOption,
+    YesOption,
     one_link,
 )
 from strait.cli.printing import confirm, echo
@@ -25,15 +28,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, replay or discard rejected records.", no_args_is_help=True)
 
-TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
-PartitionOption = Annotated[
-    int | None, typer.Option("--partition", help="Only of this partition.", min=0, show_default=False)
-]
 ReasonOption = Annotated[
     str | None, typer.Option("--reason", help="Only those refused for this reason code.", show_default=False)
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @app.command("list", cls=Command, epilog=examples("quarantine list"))

@@ -6,6 +6,7 @@ import typer
 
 from strait.cli.options import (
     DEFAULT_FILE,
+    ByOption,
     ConfigOption,
     LinkArgument,
     LinkOption,
@@ -14,7 +15,6 @@ from strait.cli.options import (
     myself,
     one_link,
 )
-from strait.cli.pause import ByOption
 from strait.cli.printing import echo
 
 

@@ -12,15 +12,20 @@ from strait.cli.options import (
     DEFAULT_FILE,
     Command,
     ConfigOption,
+    DecidedByOption,
     LinkArgument,
     LinkOption,
+    LossReasonOption,
     Output,
     OutputOption,
+    PartitionOption,
+    TopicOption,
+    YesOption,
     myself,
     one_link,
 )
 from strait.cli.printing import confirm, echo
-from strait.cli.tail_copy import FromOption, PartitionOption, TopicOption, copy, held_elsewhere, show_held
+from strait.cli.tail_copy import FromOption, copy, held_elsewhere, show_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -110,17 +115,15 @@ def export(
 
 @app.command(cls=Command, epilog=examples("tail drop"))
 def drop(
-    reason: Annotated[str, typer.Option("--reason", help="Reason, kept in the loss log.", show_default=False)],
+    reason: LossReasonOption,
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
     topic: TopicOption = None,
     partition: PartitionOption = None,
-    by: Annotated[
-        str, typer.Option("--by", help="Who decides. Default: the current user and host.", show_default=False)
-    ] = "",
+    by: DecidedByOption = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be dropped; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Never copy these records: the stopped link resumes after them.

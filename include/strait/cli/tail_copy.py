@@ -9,10 +9,15 @@ import typer
 from strait.cli.options import (
     DEFAULT_FILE,
     ConfigOption,
+    DecidedByOption,
     LinkArgument,
     LinkOption,
+    LossReasonOption,
     Output,
     OutputOption,
+    PartitionOption,
+    TopicOption,
+    YesOption,
     myself,
     one_link,
 )
@@ -22,10 +27,6 @@ if TYPE_CHECKING:
     from strait.control.held_elsewhere import HeldRecords
     from strait.planning.held_elsewhere import Held
 
-TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
-PartitionOption = Annotated[
-    int | None, typer.Option("--partition", help="Only of this partition.", min=0, show_default=False)
-]
 _FROM_HELP = (
     "Another link from the same source: the records that its destination has and this link's lacks. The source, which "
     "may be lost, is not queried."
@@ -35,17 +36,15 @@ FromOption = Annotated[str | None, typer.Option("--from", metavar="LINK", help=_
 
 def copy(
     other: Annotated[str, typer.Option("--from", metavar="LINK", help=_FROM_HELP, show_default=False)],
-    reason: Annotated[str, typer.Option("--reason", help="Reason, kept in the loss log.", show_default=False)],
+    reason: LossReasonOption,
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
     topic: TopicOption = None,
     partition: PartitionOption = None,
-    by: Annotated[
-        str, typer.Option("--by", help="Who decides. Default: the current user and host.", show_default=False)
-    ] = "",
+    by: DecidedByOption = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be copied; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Copy records of a lost source from the cluster that got them.
