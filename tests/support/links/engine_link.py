@@ -2,10 +2,7 @@
 killed."""
 
 import json
-import os
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +26,7 @@ from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.records import assert_copied, assert_same_records, read_all
 from support.links.handmade import publish
+from support.links.processes import StartsProcesses
 
 _KEEP = {"retention.ms": "-1"}  # records here have old timestamps: retention must not eat them during a test
 
@@ -39,7 +37,7 @@ def replicas(cluster: Cluster) -> int:
 
 
 @dataclass
-class EngineLink:
+class EngineLink(StartsProcesses):
     """One link between two clusters; ``topics``: name -> partitions, under the same name on both sides."""
 
     name: str
@@ -138,28 +136,7 @@ class EngineLink:
         path = self.folder / f"spec-{time.monotonic_ns()}.json"
         self.spec.model_copy(update={"group": group, "standby": standby}).write(path)
         unlike = {"changed": dict(changed or {}), "clock_jumps_seconds": clock_jumps_seconds}
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "support.links.slot_process", str(path), str(slot), json.dumps(unlike)],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=(self.folder / "slots.log").open("ab"),
-            start_new_session=True,  # with a share of a busy machine of its own, as brokers and Spark have
-        )
-        self._running.append(process)
-        return process
-
-    def kill(self, process: subprocess.Popen[bytes]) -> None:
-        """End it as a crash would."""
-        process.send_signal(signal.SIGKILL)
-        process.wait(10)
-
-    def stop(self) -> None:
-        """End every slot."""
-        for process in self._running:
-            if process.poll() is None:
-                process.kill()
-            process.wait(10)
+        return self.start_process("support.links.slot_process", str(path), str(slot), json.dumps(unlike))
 
     def copied(self) -> int:
         """Records on the destination, all topics."""
@@ -231,8 +208,7 @@ class EngineLink:
             raise
 
     def log(self) -> str:
-        path = self.folder / "slots.log"
-        return path.read_text()[-2000:] if path.exists() else ""
+        return super().log()[-2000:]
 
     @contextmanager
     def reports(self) -> Iterator[Callable[[str, int], PartitionReport | None]]:

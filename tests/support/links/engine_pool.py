@@ -1,9 +1,6 @@
 """Links made by hand that share the tasks of a pool, each task a process that can be killed."""
 
-import os
-import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +11,11 @@ from strait.planning.assignment.pools import pool_spec
 from strait.state.reader import StateReader
 from strait.state.schema import Report
 from support.links.engine_link import EngineLink
+from support.links.processes import StartsProcesses
 
 
 @dataclass
-class EnginePool:
+class EnginePool(StartsProcesses):
     """One pool; `host` says which links it runs."""
 
     folder: Path
@@ -40,31 +38,7 @@ class EnginePool:
 
     def start(self, task: int = 0, *, poisoned: str = "") -> subprocess.Popen[bytes]:
         """Run a task in a process of its own."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "support.links.pool_process", str(self.path), str(task), poisoned],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            stdout=subprocess.DEVNULL,
-            stderr=(self.folder / "slots.log").open("ab"),
-            start_new_session=True,
-        )
-        self._running.append(process)
-        return process
-
-    def kill(self, process: subprocess.Popen[bytes]) -> None:
-        """End it as a crash would."""
-        process.send_signal(signal.SIGKILL)
-        process.wait(10)
-
-    def stop(self) -> None:
-        """End every task."""
-        for process in self._running:
-            if process.poll() is None:
-                process.kill()
-            process.wait(10)
-
-    def log(self) -> str:
-        path = self.folder / "slots.log"
-        return path.read_text() if path.exists() else ""
+        return self.start_process("support.links.pool_process", str(self.path), str(task), poisoned)
 
 
 def newest_reports(links: Sequence[EngineLink]) -> dict[str, Report]:
