@@ -150,6 +150,9 @@ class LocalAirflow:
                 "simple_auth_manager_users": f"{USER}:admin",
                 "simple_auth_manager_passwords_file": self._passwords,
             },
+            # SQLite has one writer at a time. By default, one that waited for 5 s for the others gets an error, which on a busy
+            # machine ends a user's request with 500.
+            "database": {"sql_alchemy_conn": f"sqlite:///{self.home.absolute() / 'airflow.db'}?timeout=60"},
             "api": {"host": "127.0.0.1", "port": port, "base_url": f"http://127.0.0.1:{port}", "workers": 1},
             "dag_processor": {
                 "refresh_interval": 10,  # seconds until a new DAG file appears; the default is five minutes
