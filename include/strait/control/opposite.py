@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from strait.config.links import Link
 from strait.control.registration import readable_registrations
 from strait.errors import NotAuthorized, StateError
+from strait.model import ClusterFacts
 from strait.planning.topic_sync.configs import syncs_any
 from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.sync import follows_acls
@@ -12,27 +13,25 @@ from strait.state.reader import StateReader
 from strait.state.schema import Plan
 
 
-def opposite_of(link: Link, source: Mapping[str, str], destination_id: str) -> Opposite:
+def opposite_of(link: Link, source: Mapping[str, str], destination: ClusterFacts) -> Opposite:
     """Return the changes of the opposite links. Queries their plans only if the link synchronizes ACLs or
     configurations, or if it could take their destination topics for source topics because it selects by a regular
-    expression and renames topics.
+    expression.
 
     Args:
         source: client properties of the link's source.
-        destination_id: Kafka's ID of its destination.
 
     Raises:
         ClusterUnavailable
     """
-    may_take_copies = bool(link.topics.regex) and not link.keeps_names
-    if not (follows_acls(link) or syncs_any(link) or may_take_copies):
+    if not (follows_acls(link) or syncs_any(link) or link.topics.regex):
         return Opposite()
     links: set[str] = set()
     try:
         known = readable_registrations(source, link.source)
-        links = {one.link for one in known.all() if one.source == destination_id}
-        moved_in = [one for one in known.moved_in() if one.source == destination_id]
-        return Opposite.of(_plans(link.source, source, links), moved_in)
+        links = {one.link for one in known.all() if one.source == destination.cluster_id}
+        moved_in = [one for one in known.moved_in() if one.source == destination.cluster_id]
+        return Opposite.of(_plans(link.source, source, links), moved_in, destination.topics)
     except (NotAuthorized, StateError) as error:
         return Opposite(unknown=str(error), exist=bool(links))
 

@@ -304,7 +304,7 @@ class Control:
             remembered(*facts, plans.values()),
             plans,
             self._state.runs,
-            opposite_of(self.link, self._source_properties, facts[1].cluster_id),
+            opposite_of(self.link, self._source_properties, facts[1]),
             self._loads.now(),
             () if done is None else done.actions,
             _now_ms(),

@@ -82,7 +82,7 @@ class Proposing:
         return replace(whole, permitted=without_actions(part))
 
     def _proposal(self, refused: Mapping[str, str], unapproved: Unapproved, *, stopped: bool) -> Proposal:
-        observed, link = self.observed, self.link
+        observed, opposite, link = self.observed, self.observed.opposite, self.link
         source, destination = observed.facts
         plans = observed.plans
         with collector_paused():
@@ -94,7 +94,7 @@ class Proposing:
                 observed.runs,
                 refused,
                 plans.values(),
-                CameBack(observed.opposite.copies, observed.opposite.unknown if observed.opposite.exist else ""),
+                CameBack(opposite.copies, opposite.renamed, opposite.unknown if opposite.exist else ""),
                 unapproved,
             )
         create = acceptable(self.clusters.destination, link, found.destinations.create)

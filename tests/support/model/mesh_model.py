@@ -199,9 +199,11 @@ class World:
         source, destination = self.clusters[link.source], self.clusters[link.destination]
         state = self.states.setdefault(name, State(next(self._numbers)))
         moved_in = [one for one in source.moved_in if one.source == destination.id]
-        opposite = Opposite.of(self._opposite(source, destination), moved_in)
+        opposite = Opposite.of(self._opposite(source, destination), moved_in, destination.topics)
         facts = source.facts(), destination.facts()
-        found = survey(name, link, *facts, state.runs, {}, state.plans.values(), CameBack(opposite.copies))
+        found = survey(
+            name, link, *facts, state.runs, {}, state.plans.values(), CameBack(opposite.copies, opposite.renamed)
+        )
         found = after_moved_in(link, found, facts[0], source.moved_in)
         ends = {place: len(source.topics[place.topic].log) for place in found.new}
         starts = StartOffsets(

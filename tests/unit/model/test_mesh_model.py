@@ -30,7 +30,8 @@ def meshes(draw: st.DrawFn) -> tuple[str, Settings]:
 
 @st.composite
 def trees(draw: st.DrawFn) -> tuple[str, Settings]:
-    """Copies are copied on, and there is one way only from each cluster to each other one, in one direction or both.
+    """Copies are copied on, under names of any kind, and there is one way only from each cluster to each other one, in one
+    direction or both.
 
     If a cluster in the middle is rebuilt, it is filled again from one side, and a link that then starts anew copies that
     to the other side once more. So only links from the ends do.
@@ -42,7 +43,8 @@ def trees(draw: st.DrawFn) -> tuple[str, Settings]:
     for one, other in edges:
         for way in draw(st.sampled_from([[(one, other)], [(other, one)], [(one, other), (other, one)]])):
             on_loss = "restart" if neighbours[way[0]] == 1 else "halt"
-            found[way] = {"copies": "forward", "topics": every_topic(on_loss)}
+            naming = draw(st.sampled_from(NAMES))
+            found[way] = {"copies": "forward", "topics": every_topic(on_loss), **naming}
     return clusters, found
 
 

@@ -116,6 +116,8 @@ def test_what_links_from_the_destination_made_is_not_taken_for_a_topic_of_its_ow
     assert found.names == {"orders": "dr.orders", "us.views": "dr.us.views"}
     assert [(skip.topic, skip.reason) for skip in found.skipped] == [("us.clicks", Reason.CAME_FROM_DESTINATION)]
     assert len(select(topics, have, came_back=CameBack({"us.clicks"})).names) == 3, "under equal names records tell"
+    renamed = select(topics, have, came_back=CameBack({"us.clicks"}, {"us.clicks"}))
+    assert set(renamed.names) == {"orders", "us.views"}, "what has another name there holds nobody else's records"
 
 
 def test_a_topic_without_a_name_that_kafka_takes_is_left_out_alone() -> None:

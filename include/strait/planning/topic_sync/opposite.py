@@ -7,7 +7,7 @@ names, a destination topic of such a link would be replicated back as a new topi
 their maximum length.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass, replace
 
 from strait.model import ClusterFacts, TopicAcl
@@ -23,6 +23,7 @@ class Opposite:
     Attributes:
         acls: ACLs that they have added on the link's source.
         copies: topics of the link's source that are their destination topics.
+        renamed: those of them that have another name than their source topic.
         copied: topics of the link's destination that they replicate.
         unknown: why this is unknown; "" if it is known.
         exist: whether there is such a link, although this is unknown.
@@ -30,19 +31,27 @@ class Opposite:
 
     acls: frozenset[TopicAcl] = frozenset()
     copies: frozenset[str] = frozenset()
+    renamed: frozenset[str] = frozenset()
     copied: frozenset[str] = frozenset()
     unknown: str = ""
     exist: bool = False
 
     @classmethod
-    def of(cls, plans: Iterable[Plan], moved_in: Iterable[MovedCopies] = ()) -> "Opposite":
-        """Return the changes of these plans. ``moved_in``: copies that another tool made before such links."""
+    def of(
+        cls, plans: Iterable[Plan], moved_in: Iterable[MovedCopies] = (), originals: Container[str] = ()
+    ) -> "Opposite":
+        """Return the changes of these plans. ``moved_in``: copies that another tool made before such links, of
+        ``originals``, all topics of the link's destination."""
         plans = tuple(plans)
         acls = frozenset(TopicAcl(**dict(acl)) for plan in plans for acl in plan.acls)
         topics = [topic for plan in plans for topic in plan.topics]
-        copies = {topic.destination for topic in topics} | {one.destination for plan in plans for one in plan.left}
-        copies |= {one.moved_in for one in moved_in}
-        return cls(acls, frozenset(copies), frozenset(topic.source for topic in topics))
+        pairs = {(topic.source, topic.destination) for topic in topics}
+        pairs |= {(one.source, one.destination) for plan in plans for one in plan.left}
+        taken_over = {one.moved_in for one in moved_in}
+        copies = {there for _, there in pairs} | taken_over
+        renamed = {there for here, there in pairs if here != there}
+        renamed |= {name for name in taken_over if name not in originals}
+        return cls(acls, frozenset(copies), frozenset(renamed), frozenset(topic.source for topic in topics))
 
     def own(self, source: ClusterFacts) -> ClusterFacts:
         """Return the source with its own ACLs only; without any if it is unknown which ones are its own."""

@@ -26,10 +26,12 @@ class CameBack(NamedTuple):
     """Source topics that links from the destination have created.
 
     Attributes:
+        renamed: those of them that have another name than their source topic, so nobody else's records are in them.
         unknown: why this is unknown; "" if it is known. No new topic is then selected: each of them may be one.
     """
 
     topics: Collection[str] = ()
+    renamed: Collection[str] = ()
     unknown: str = ""
 
     def why(self, topic: str, destination: str, *, new: bool) -> str:
@@ -81,8 +83,8 @@ def select(
         source: every topic of the source.
         copied_before: topics that the link has replicated. One that the source no longer has is reported as missing,
             and one keeps its destination name if another topic would get the same name.
-        came_back: topics that links from the destination have created; if names change, a regular expression does not
-            select them.
+        came_back: topics that links from the destination have created; if names change on either way, a regular
+            expression does not select them.
         shared_cluster_id: Kafka's ID of the cluster, if source and destination are the same one; the link's own
             destination topics are then skipped, or they would be replicated again and again.
         unapproved: of these changes, topics that are not started are neither in ``names`` nor skipped.
@@ -98,9 +100,9 @@ def select(
     skipped = []
     found: str | Skip | None
     for name in sorted(source.keys() - unapproved.starts.keys()):
-        back = came_back.why(name, link.destination, new=name not in copied_before)
         found = unapproved.names.get(name)
-        found = found or _skip(link, name, source[name].internal) or _named(link, name, back)
+        found = found or _skip(link, name, source[name].internal)
+        found = found or _named(link, name, came_back, new=name not in copied_before)
         if isinstance(found, Skip):
             skipped.append(found)
         else:
@@ -130,14 +132,15 @@ def _skip(link: Link, topic: str, internal: bool) -> Skip | None:
     return None if why is None else Skip(topic, *why)
 
 
-def _named(link: Link, topic: str, back: str) -> str | Skip:
+def _named(link: Link, topic: str, came_back: CameBack, *, new: bool) -> str | Skip:
     names = naming.Names(link)
     if names.came_from_destination(topic):
         return Skip(
             topic, Reason.CAME_FROM_DESTINATION, f"its name shows that it was replicated from {link.destination}"
         )
     name = names.destination(topic)
-    if back and name != topic and topic not in link.topics.include:
+    back = came_back.why(topic, link.destination, new=new)
+    if back and (name != topic or topic in came_back.renamed) and topic not in link.topics.include:
         return Skip(topic, Reason.CAME_FROM_DESTINATION, f"{back}; name it in `topics.include` to copy it all the same")
     if name is None:
         return Skip(topic, Reason.NO_NAME, "no `naming.rules` entry matches, and `otherwise` is `refuse`")
