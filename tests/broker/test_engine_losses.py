@@ -72,7 +72,7 @@ def halfway(make_link: MakeLink, topic: str, policy: TopicPolicy) -> EngineLink:
     return link
 
 
-@pytest.mark.parametrize("on_loss", ["halt", "continue", "restart"])
+@pytest.mark.parametrize("on_loss", ["halt", pytest.param("continue", marks=pytest.mark.core), "restart"])
 def test_retention_that_overtakes_the_copy(make_link: MakeLink, topic_name: str, on_loss: Any) -> None:
     link = halfway(make_link, topic_name, TopicPolicy(on_loss=on_loss))
     write(link.source, topic_name, 100, 300)

@@ -96,7 +96,6 @@ def test_an_open_transaction_holds_what_is_behind_it_until_it_ends(make_link: Ma
 
 
 @pytest.mark.core
-@pytest.mark.core
 def test_what_an_open_transaction_holds_back_is_counted_and_its_owner_named(
     make_link: MakeLink, topic_name: str
 ) -> None:

@@ -92,7 +92,6 @@ def strait(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([STRAIT, *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.core
 def test_links_copy_side_by_side_whatever_is_wrong_with_others(
     clusters: Any, three_brokers: Cluster, path: Path, tmp_path: Path, topic: str
 ) -> None:

@@ -179,8 +179,9 @@ def test_what_mirror_maker_2_was_told_is_planned_on_the_same_clusters(clusters: 
     assert exists(clusters.destination, f"a.{link}-orders")
 
 
+@pytest.mark.parametrize("prefix", ["eu.", ""])
 def test_two_links_with_prefixes_and_a_regular_expression_do_not_copy_each_others_copies(
-    clusters: Any, link: str
+    clusters: Any, link: str, prefix: str
 ) -> None:
     """Every cycle of each once made new topics of the other's: 2 topics became 71 within seconds."""
     ends_of = {"a": clusters.source, "b": clusters.destination}
@@ -192,7 +193,7 @@ def test_two_links_with_prefixes_and_a_regular_expression_do_not_copy_each_other
             "source": "a",
             "destination": "b",
             "topics": topics,
-            "naming": {"policy": "prefix", "prefix": "eu."},
+            "naming": {"policy": "prefix", "prefix": prefix} if prefix else {"policy": "identity"},
         },
         f"{link}-back": {
             "source": "b",
@@ -205,7 +206,7 @@ def test_two_links_with_prefixes_and_a_regular_expression_do_not_copy_each_other
     file = parse({"clusters": properties, "links": blocks}, where="links file")
     with Control(file, f"{link}-there") as there, Control(file, f"{link}-back") as back:
         created = [control.apply().created for control in (there, back) * 3]
-    assert created == [(f"eu.{link}-orders",), (f"us.{link}-clicks",), (), (), (), ()]
+    assert created == [(f"{prefix}{link}-orders",), (f"us.{link}-clicks",), (), (), (), ()]
 
 
 def test_while_the_plan_of_the_link_back_cannot_be_read_nothing_of_it_is_taken_for_new(

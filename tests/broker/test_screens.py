@@ -138,7 +138,6 @@ def test_screens_follow_the_link_in_place_and_give_the_terminal_back(
         assert small.end(signal.SIGINT) == 0
 
 
-@pytest.mark.core
 def test_top_into_a_pipe_prints_once_the_partitions_that_are_asked_for(
     make_link: MakeLink, short_name: str, tmp_path: Path
 ) -> None:

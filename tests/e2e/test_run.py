@@ -147,7 +147,6 @@ def test_two_runs_of_one_link_copy_every_record_once(foreground: Foreground) -> 
     foreground.assert_equal()
 
 
-@pytest.mark.core
 def test_an_application_that_dies_is_started_again_and_its_cause_is_told(foreground: Foreground) -> None:
     foreground.produce(10_000)
     run = foreground.start()

@@ -65,7 +65,6 @@ def make_racked_link(
     racked.calm()
 
 
-@pytest.mark.core
 def test_nearly_all_bytes_come_from_the_slots_own_zone(
     make_racked_link: MakeRackedLink, racked: RackedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ def confirmed(link: EngineLink, topic: str) -> int:
     return max(run.sequence_end for run in link.runs(topic, 0))
 
 
-@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("forgets", [False, pytest.param(True, marks=pytest.mark.core)])
 def test_sequences_that_begin_again_cost_no_record(
     make_link: MakeLink, topic_name: str, forgetful: Cluster, request: pytest.FixtureRequest, forgets: bool
 ) -> None:

@@ -19,7 +19,6 @@ from support.links.links import Link
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
-@pytest.mark.core
 def test_each_interval_leaves_one_file_with_a_row_for_each_partition_that_was_copied(link: Link) -> None:
     link.produce(1000)
     link.publish(slots=2)
@@ -100,7 +99,6 @@ def test_a_standby_goes_on_where_everything_of_the_first_application_was_killed(
     assert sum(row["records"] for row in reported) == 1000, standby_log
 
 
-@pytest.mark.core
 def test_a_plan_that_says_stopped_ends_it_with_0(link: Link) -> None:
     link.publish(slots=1)
     link.submit(ledger_seconds=3600)
