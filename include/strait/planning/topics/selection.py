@@ -26,7 +26,7 @@ class CameBack(NamedTuple):
     """Source topics that links from the destination have created.
 
     Attributes:
-        renamed: those of them that have another name than their source topic, so nobody else's records are in them.
+        renamed: those of them that have another name than their source topic, so they hold records of no other producer.
         unknown: why this is unknown; "" if it is known. No new topic is then selected: each of them may be one.
     """
 
