@@ -63,6 +63,18 @@ class Attacked:
     def control(self, *topics: str, **keys: str) -> Control:
         return Control(self.file(*(topics or (self.orders,)), **keys), self.name)
 
+    def asking(self, *topics: str, **keys: str) -> Control:
+        """A control plane that asks before it changes what is copied."""
+        file = self.file(*topics, **keys)
+        link = file.links[self.name].model_copy(update={"approval": "required"})
+        return Control(file.model_copy(update={"links": {self.name: link}}), self.name)
+
+    def approved(self, control: Control) -> list[str]:
+        """Do all that the control plane asks for; return the source topics that are copied then."""
+        plan = control.apply(shown=control.show(control.propose())).plan
+        assert control.propose().empty
+        return [topic.source for topic in plan.topics]
+
     def plan(self) -> Plan:
         with StateReader(self.clusters.destination.client_properties, "b", self.name) as state:
             state.catch_up()
@@ -234,13 +246,40 @@ def test_an_edit_gives_a_forged_plan_no_signature(attacked: Attacked, tmp_path: 
         assert ends(attacked.clusters.destination, attacked.loot, 1) == [0]
 
 
-def test_what_needs_no_approval_is_no_forged_topic(attacked: Attacked, tmp_path: Path) -> None:
-    """Changes that wait for approval leave topics in the plan, but only the link's own."""
-    file = attacked.file(attacked.orders)
-    link = file.links[attacked.name].model_copy(update={"approval": "required"})
-    with attacked.control() as control:
-        control.apply()
-    attacked.steal()
-    with Control(file.model_copy(update={"links": {attacked.name: link}}), attacked.name) as control:
-        plan = control.apply().plan
-        assert [topic.source for topic in plan.topics] == [attacked.orders] and plan.replaced is not None
+def test_a_forged_topic_that_waits_to_leave_the_plan_is_not_copied(attacked: Attacked, tmp_path: Path) -> None:
+    """Whether it is the link's own, deselected by an edit, is not known: an operator decides."""
+    with attacked.control() as control, copying(control, tmp_path):
+        attacked.until_copied(attacked.orders)
+        forged = attacked.steal()
+        with attacked.asking(attacked.orders) as asking:
+            outcome = asking.apply()
+            assert [str(effect).split() for effect in outcome.pending] == [["leaves", attacked.salaries]]
+            told = outcome.plan.replaced
+            assert told is not None and told.version == forged.version
+            part = asking.propose().permitted
+            assert part is not None and part.empty and not part.state_risks, "once"
+            eventually(attacked.waits(attacked.salaries, Reason.OUTSIDE_SELECTION), what="the reason is reported")
+            pause(attacked.file(attacked.orders), attacked.name, Scope(attacked.orders), by="me", reason="a test")
+            resume(attacked.file(attacked.orders), attacked.name, Scope(attacked.orders))
+            produce(attacked.clusters.source, attacked.orders, 50)
+            attacked.until_copied(attacked.orders)
+            assert ends(attacked.clusters.destination, attacked.loot, 1) == [0]
+            assert attacked.approved(asking) == [attacked.orders]
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER_KEY])
+def test_a_topic_that_an_edit_deselects_is_copied_until_that_is_approved(
+    attacked: Attacked, tmp_path: Path, key: str
+) -> None:
+    """With the application's key, and on a host that has another one."""
+    both = [attacked.orders, attacked.salaries]
+    with attacked.control(*both, key=KEY) as control, copying(control, tmp_path):
+        attacked.until_copied(attacked.salaries)
+        with attacked.asking(attacked.orders, key=key) as asking:
+            shown = asking.show(asking.propose())
+            assert f"leaves {attacked.salaries}" in " ".join(shown.text.split())
+            assert [str(effect).split() for effect in asking.apply().pending] == [["leaves", attacked.salaries]]
+            for topic in both:
+                produce(attacked.clusters.source, topic, 50)
+                attacked.until_copied(topic)
+            assert attacked.approved(asking) == [attacked.orders]

@@ -34,7 +34,6 @@ from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.plan.draft import next_plans
-from strait.planning.plan.foreign import curtailed
 from strait.planning.plan.planner import Proposal
 from strait.planning.plan.settings import InForce, in_force, planned_settings
 from strait.planning.review import text
@@ -54,12 +53,11 @@ from strait.state.reader import StateReader
 from strait.state.safety import SAFETY_CONFIGS, kept_safe
 from strait.state.schema import Plan, Registration
 from strait.state.segments import SEGMENT_CONFIGS, segments_of
-from strait.state.signing import Proof, with_key
+from strait.state.signing import with_key
 from strait.state.topics import ensure_state_topics
 
 GROUP = DEFAULT_GROUP
 _CONFLICTS_MOST = 8
-_NONE: frozenset[str] = frozenset()
 _CONFLICT_PAUSE_SECONDS = 1.0
 _CLAIMS_MOST, _CLAIMS_SECONDS = 10_000, 60.0
 
@@ -100,7 +98,7 @@ class Control:
             _ = self._source, self._destination  # both connect; if both fail, the source's error is raised
         self._state.catch_up()
         found = in_force(self._file.links[self.name], self._state.plans.get(GROUP))
-        if adopt and found.elsewhere and self._state.proofs[GROUP] is not Proof.PROVEN:
+        if adopt and found.elsewhere and not self._state.proofs[GROUP].is_own:
             raise StateError(
                 f"link {self.name}: plan {found.version} names topics from {found.elsewhere}, and it is "
                 f"{self._state.proofs[GROUP].value}, so they may come from any client that may write to the plan topic",
@@ -297,7 +295,7 @@ class Control:
     ) -> Proposal:
         """Return the proposal, with the part of it that needs no approval."""
         proofs = dict(self._state.proofs) if STATE_KEY in self._destination_properties else {}
-        plans, others = curtailed(self.link, self._state.plans, proofs) if proofs else (dict(self._state.plans), _NONE)
+        plans = dict(self._state.plans)
         if stopped is None:
             stopped = GROUP in plans and plans[GROUP].stopped
         seen = Observed(
@@ -309,7 +307,6 @@ class Control:
             () if done is None else done.actions,
             _now_ms(),
             proofs,
-            others,
         )
         settings = planned_settings(self._configured)
         proposing = Proposing(self.name, self.link, settings, self._clusters, seen, self._claims)
@@ -333,7 +330,9 @@ class Control:
             plans = next_plans(proposal.drafts, proposal.plans, self.name, producer_id, at_ms)
             forgotten = proposal.sync.retirement.forget
             losses = (*proposal.losses(self.name, at_ms), *proposal.deleted_there)
-            publication.publish(plans, proposal.first_runs(at_ms), losses, forgotten, vouched=True)
+            publication.publish(
+                plans, proposal.first_runs(at_ms), losses, forgotten, vouched=True, limited=proposal.limited
+            )
             return {**proposal.plans, **{plan.group: plan for plan in plans}}, whole, proposal
 
     def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:

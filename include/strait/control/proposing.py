@@ -14,7 +14,7 @@ from strait.control.other_links import Claim, claims
 from strait.control.start_offsets import look_up
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.history.load import Load
-from strait.planning.plan.foreign import replacing
+from strait.planning.plan.foreign import Foreign, foreign_topics, replacing, without_foreign
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.planner import Proposal, Runs, compose, survey
 from strait.planning.review.withholding import unapproved_of, without_actions
@@ -24,6 +24,7 @@ from strait.planning.topic_sync.creation import Destinations
 from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.retirement import candidates, retire
 from strait.planning.topic_sync.sync import Memory, TopicSync, topic_sync
+from strait.planning.topics.emptied import check_not_emptied
 from strait.planning.topics.selection import CameBack
 from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.state.schema import Plan, PlannedSettings
@@ -36,9 +37,8 @@ class Observed:
 
     Attributes:
         facts: of source and destination.
-        plans: task group -> its current plan; of one that is not proven only the topics that the link selects.
-        proofs: task group -> whether its plan is proven; empty: this host has no key. ``curtailed``: task groups whose
-            plans had other topics.
+        plans: task group -> its current plan.
+        proofs: task group -> whether its plan is proven; empty: this host has no key.
         done: actions completed in this cycle.
     """
 
@@ -50,7 +50,6 @@ class Observed:
     done: tuple[Action, ...]
     now_ms: int
     proofs: Mapping[str, Proof] = field(default_factory=dict)
-    curtailed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +73,22 @@ class Proposing:
 
         ``refused``: destination topics that could not be created or changed, and why.
         """
-        whole = self._proposal(refused, NOTHING, stopped=stopped)
-        left_out = unapproved_of(self.link, whole) if self.link.approval == "required" else None
+        foreign = foreign_topics(self.link, self.observed.plans, self.observed.proofs)
+        whole = self._proposal(refused, NOTHING, foreign, stopped=stopped)
+        if self.link.approval != "required":
+            return whole
+        left_out = unapproved_of(self.link, whole, {topic.source for topics in foreign.values() for topic in topics})
         if left_out is None:
             return whole
-        part = self._proposal(left_out.refused(refused), left_out, stopped=stopped)
+        part = self._proposal(left_out.refused(refused), left_out, foreign, stopped=stopped)
         return replace(whole, permitted=without_actions(part))
 
-    def _proposal(self, refused: Mapping[str, str], unapproved: Unapproved, *, stopped: bool) -> Proposal:
+    def _proposal(
+        self, refused: Mapping[str, str], unapproved: Unapproved, foreign: Foreign, *, stopped: bool
+    ) -> Proposal:
         observed, opposite, link = self.observed, self.observed.opposite, self.link
         source, destination = observed.facts
-        plans = observed.plans
+        plans = without_foreign(observed.plans, foreign)
         with collector_paused():
             found = survey(
                 self.name,
@@ -97,6 +101,7 @@ class Proposing:
                 CameBack(opposite.copies, opposite.renamed, opposite.unknown if opposite.exist else ""),
                 unapproved,
             )
+        check_not_emptied(self.name, link, found.selection, observed.plans.values())
         create = acceptable(self.clusters.destination, link, found.destinations.create)
         found = replace(found, destinations=replace(found.destinations, create=create))
         found = without_moved_copies(self.name, link, found, source, self.clusters.properties[link.source])
@@ -120,7 +125,8 @@ class Proposing:
                 now_ms=observed.now_ms,
             )
         if observed.proofs:
-            proposal = replacing(proposal, observed.proofs, observed.curtailed, observed.now_ms)
+            carried = {} if unapproved is NOTHING else foreign
+            proposal = replacing(proposal, observed.plans, observed.proofs, carried, observed.now_ms)
         replicas = wanted_replicas(state_replicas(link), (pair.destination for pair in found.destinations.pairs))
         return replace(
             proposal,

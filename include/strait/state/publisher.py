@@ -14,7 +14,7 @@ offset segments. Three steps ensure this, and their order matters:
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
@@ -106,13 +106,14 @@ class Publication:
         records: Iterable[CopiedRecord] = (),
         *,
         vouched: bool = False,
+        limited: Collection[str] = (),
     ) -> None:
         """Write plans of task groups, first offset segments and losses in one transaction.
 
         Args:
             plans: empty if first segments are published before the plans that refer to them.
-            vouched: the plans contain no topics but those that the link's settings select. Otherwise a plan is signed only if its
-                predecessor is: an edit must not give a forged plan a signature.
+            vouched: the plans contain no topics but those that the link's settings select, except those of the task groups in
+                ``limited``. Otherwise a plan is signed as its predecessor is: an edit must not give a forged plan a signature.
             forgotten: segments of topics that were deleted on both sides, to be removed from the map.
             records: records of the source that the link does not replicate itself; the segments pass over them.
 
@@ -139,9 +140,9 @@ class Publication:
             topic = naming.plan_topic(self._link)
             for plan in plans:
                 key, value = encode(plan)
-                signs = vouched or self._reader.proofs.get(plan.group, Proof.PROVEN) is Proof.PROVEN
-                headers = self._keys.signature(topic, key, value) if signs else []
-                self._produce(doing, topic, key, value, headers=headers)
+                proof = Proof.PROVEN if vouched else self._reader.proofs.get(plan.group, Proof.PROVEN)
+                proof = Proof.LIMITED if plan.group in limited else proof
+                self._produce(doing, topic, key, value, headers=self._keys.signature(topic, key, value, proof))
             self.step(doing, self._producer.commit_transaction)
         except PlanConflict:
             raise  # the control plane that fenced this one has ended the transaction

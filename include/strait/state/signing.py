@@ -23,7 +23,6 @@ from strait.config.home import home
 
 HEADER = "strait-signature"
 """A header, not a field of the plan: versions before 0.1.0 ignore it."""
-_VERSION = b"1:"
 _KEY_BYTES = 32
 _LOGGER = logging.getLogger(__name__)
 
@@ -34,8 +33,18 @@ class Proof(Enum):
     """Whether a plan is proven to come from a control plane with one of the keys."""
 
     PROVEN = "signed with the link's key"
+    LIMITED = "signed with the link's key for the topics that the application was started with"
     UNSIGNED = "not signed"
     OTHER_KEY = "signed with another key"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a control plane with one of the keys has published the plan."""
+        return self in _VERSIONS
+
+
+_VERSIONS = {Proof.PROVEN: b"1:", Proof.LIMITED: b"2:"}
+"""Prefixes of signatures. Older versions take the second one for that of another key."""
 
 
 class Keys:
@@ -54,9 +63,13 @@ class Keys:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
-    def signature(self, topic: str, raw_key: bytes, raw_value: bytes) -> list[tuple[str, str | bytes | None]]:
-        """Return the headers of a signed record; none if there is no key."""
-        return [(HEADER, _VERSION + _mac(self._keys[0], topic, raw_key, raw_value))] if self._keys else []
+    def signature(
+        self, topic: str, raw_key: bytes, raw_value: bytes, proof: Proof = Proof.PROVEN
+    ) -> list[tuple[str, str | bytes | None]]:
+        """Return the headers of a record that is to have this proof; none if there is no key."""
+        if not self._keys or not proof.is_own:
+            return []
+        return [(HEADER, _signature(self._keys[0], proof, topic, raw_key, raw_value))]
 
     def proof(self, topic: str, raw_key: bytes | None, raw_value: bytes, headers: Headers) -> Proof:
         """Return the proof that a record's headers contain."""
@@ -64,14 +77,18 @@ class Keys:
         if told is None:
             return Proof.UNSIGNED
         told = told.encode() if isinstance(told, str) else told
-        wanted = [_VERSION + _mac(key, topic, raw_key or b"", raw_value) for key in self._keys]
-        proven = [hmac.compare_digest(told, one) for one in wanted]
-        return Proof.PROVEN if any(proven) else Proof.OTHER_KEY
+        record = topic, raw_key or b"", raw_value
+        for proof in _VERSIONS:
+            proven = [hmac.compare_digest(told, _signature(key, proof, *record)) for key in self._keys]
+            if any(proven):
+                return proof
+        return Proof.OTHER_KEY
 
 
-def _mac(key: bytes, topic: str, raw_key: bytes, raw_value: bytes) -> bytes:
-    record = b"\n".join((topic.encode(), raw_key, raw_value))  # neither a topic nor a key in JSON has a line break
-    return hmac.new(key, record, hashlib.sha256).hexdigest().encode()
+def _signature(key: bytes, proof: Proof, topic: str, raw_key: bytes, raw_value: bytes) -> bytes:
+    meant = [] if proof is Proof.PROVEN else [_VERSIONS[proof]]  # no topic is named like this
+    record = b"\n".join((*meant, topic.encode(), raw_key, raw_value))  # neither topics nor keys have a line break
+    return _VERSIONS[proof] + hmac.new(key, record, hashlib.sha256).hexdigest().encode()
 
 
 def with_key(properties: Mapping[str, str]) -> Mapping[str, str]:

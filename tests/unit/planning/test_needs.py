@@ -12,6 +12,7 @@ from strait.planning.plan.planner import survey
 from strait.planning.status.needs import LOSS_SECONDS, ONLY_AN_OPERATOR, Circumstances, Need, needs_of
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
+from strait.planning.topics.emptied import check_not_emptied
 from strait.reasons import Kind, Reason
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report
 from support.model.reports import plain_report
@@ -140,7 +141,8 @@ def surveyed(topics: dict[str, Any], planned: tuple[str, ...], source: tuple[str
         PlannedTopic(source=t, destination=t, source_id="s", destination_id="d", slots=(0,)) for t in planned
     )
     plan = Plan(link="l", group="default", version=3, producer_id=1, slots=1, topics=of_plan, published_at_ms=1)
-    survey("l", link, *clusters, {}, {}, [plan])
+    found = survey("l", link, *clusters, {}, {}, [plan])
+    check_not_emptied("l", link, found.selection, [plan])
 
 
 @pytest.mark.parametrize(

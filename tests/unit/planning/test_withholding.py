@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from strait.config.links import Link
 from strait.model import ClusterFacts, TopicFacts
 from strait.planning.plan.draft import next_plans
+from strait.planning.plan.foreign import Foreign, foreign_topics, replacing, without_foreign
 from strait.planning.plan.planner import Proposal, Runs, compose, survey
 from strait.planning.review.effects import effects, without_approval
 from strait.planning.review.withholding import unapproved_of, without_actions
@@ -19,6 +20,7 @@ from strait.planning.topics.selection import NONE_CAME_BACK
 from strait.planning.topics.start_offsets import StartOffsets
 from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.state.schema import Decision, Plan, PlannedTopic
+from strait.state.signing import Proof
 
 LINK = {"source": "a", "destination": "b", "approval": "required", "configs": {"sync": True}}
 
@@ -43,22 +45,30 @@ class World:
     destination: dict[str, tuple[str, int]] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     runs: Runs = field(default_factory=dict)
+    proofs: dict[str, Proof] = field(default_factory=dict)
     now_ms: int = 1_000_000
+
+    @property
+    def foreign(self) -> Foreign:
+        return foreign_topics(self.link, self.plans, self.proofs)
 
     def _made(self, unapproved: Unapproved) -> Proposal:
         facts = cluster("a", self.source), cluster("b", self.destination)
         refused = unapproved.refused({})
-        found = survey("l", self.link, *facts, self.runs, refused, self.plans.values(), NONE_CAME_BACK, unapproved)
+        plans = without_foreign(self.plans, self.foreign)
+        found = survey("l", self.link, *facts, self.runs, refused, plans.values(), NONE_CAME_BACK, unapproved)
         starts = StartOffsets(
             dict.fromkeys(found.new, 0), dict.fromkeys((asked.target for asked in found.new.values()), 0)
         )
-        memory = Memory.of(self.plans.values())
+        memory = Memory.of(plans.values())
         sync = topic_sync(self.link, found.destinations, *facts, memory, refused=refused)
-        return compose(self.link, found, starts, self.plans, stopped=False, sync=sync, now_ms=self.now_ms)
+        made = compose(self.link, found, starts, plans, stopped=False, sync=sync, now_ms=self.now_ms)
+        carried = {} if unapproved is NOTHING else self.foreign
+        return replacing(made, self.plans, self.proofs, carried, self.now_ms)
 
     def propose(self) -> Proposal:
         whole = self._made(NOTHING)
-        left_out = unapproved_of(self.link, whole)
+        left_out = unapproved_of(self.link, whole, {one.source for group in self.foreign.values() for one in group})
         return whole if left_out is None else replace(whole, permitted=without_actions(self._made(left_out)))
 
     def _perform(self, proposal: Proposal) -> None:
@@ -73,6 +83,9 @@ class World:
         first = {(run.topic, run.partition): (run,) for run in proposal.first_runs(self.now_ms)}
         self.runs = {place: (*self.runs.get(place, ()), *first.get(place, ())) for place in {*self.runs, *first}}
         self.plans |= {plan.group: plan for plan in next_plans(proposal.drafts, self.plans, "l", 7, self.now_ms)}
+        if self.proofs:
+            groups = proposal.drafts
+            self.proofs |= {group: Proof.LIMITED if group in proposal.limited else Proof.PROVEN for group in groups}
 
     def approve(self) -> None:
         """Until nothing is left to do."""
@@ -176,6 +189,61 @@ def test_a_topic_that_is_away_is_not_left_without_approval(world: World) -> None
     assert (world.cycle(), world.waits) == (["leaves orders"], {"orders": "source_missing"})
     world.source["orders"] = there
     assert (world.cycle(), world.planned) == (["leaves orders"], {"orders": "orders"})
+
+
+@pytest.mark.parametrize("proof", [Proof.OTHER_KEY, Proof.UNSIGNED])
+def test_topics_of_a_plan_that_is_not_proven_leave_like_any_other(world: World, proof: Proof) -> None:
+    """Another host has published the plan, or an older version."""
+    world.source["logs"] = ("l1", 3)
+    world.approve()
+    before, world.proofs = world.topic("logs"), {"default": proof}
+    world.link = link(topics={"regex": ["[a-z]+"], "exclude": ["logs"]})
+    for _ in range(2):
+        assert world.cycle() == ["leaves logs"]
+        assert world.topic("logs") == before, "nothing is planned from it"
+        assert world.proofs == {"default": Proof.LIMITED}, "nobody vouches for it"
+        part = world.propose().permitted
+        assert part is not None and not part.drafts, "it is published once"
+    world.source["orders"] = ("s2", 2)
+    world.link = link(
+        topics={"regex": ["[a-z]+"], "exclude": ["logs"], "rules": [{"match": ".*", "on_loss": "restart"}]}
+    )
+    world.cycle()
+    world.link = link(topics={"regex": ["[a-z]+"]})
+    world.approve()
+    assert (set(world.planned), world.proofs) == ({"orders", "logs"}, {"default": Proof.PROVEN})
+
+
+def test_topics_of_a_plan_that_is_not_proven_leave_once_that_is_approved(world: World) -> None:
+    world.source["logs"] = ("l1", 3)
+    world.approve()
+    world.proofs = {"default": Proof.OTHER_KEY}
+    world.link = link(topics={"regex": ["[a-z]+"], "exclude": ["logs"]})
+    (risk,) = world.propose().state_risks
+    assert risk.code == "foreign_plan"
+    world.approve()
+    assert (world.planned, world.proofs) == ({"orders": "orders"}, {"default": Proof.PROVEN})
+    assert world.plans["default"].replaced is not None and world.propose().state_risks == ()
+
+
+def test_a_foreign_client_cannot_keep_a_link_from_being_planned(world: World) -> None:
+    """It names a topic twice, and copies of others, and slots that the link does not have."""
+    (plan,) = world.plans.values()
+    loot = world.topic("orders").model_copy(update={"destination": "loot", "slots": (0, 900)})
+    bait = world.topic("orders").model_copy(update={"source": "bait", "slots": (5, None)})
+    slow = bait.model_copy(update={"source": "a" * 60 + "c", "slots": ()})
+    forged = plan.model_copy(update={"version": 2, "topics": (bait, loot, slow)})
+    world.link = link(topics={"regex": ["orders", "(a|aa)+b"]})
+    world.plans, world.proofs = {"default": forged}, {"default": Proof.UNSIGNED}
+    wanted = ["changes orders: destination topic loot -> orders", f"leaves {slow.source}", "leaves bait"]
+    for _ in range(2):
+        assert world.cycle() == wanted
+        assert (world.topic("bait").slots, world.topic("orders").slots) == ((0, None), (0, 0))
+        assert world.waits == {"orders": "awaiting_approval"}
+        assert world.detail("orders").endswith("UTC: destination topic loot -> orders")
+        assert world.proofs == {"default": Proof.LIMITED}
+    world.approve()
+    assert (world.planned, world.proofs) == ({"orders": "orders"}, {"default": Proof.PROVEN})
 
 
 def test_rules_budgets_names_and_partitions_stay_as_they_are(world: World) -> None:

@@ -66,6 +66,14 @@ def test_a_signature_is_of_one_record_of_one_topic_under_one_key() -> None:
     assert Keys([OTHER, KEY]).proof(TOPIC, b"key", b"value", headers) is Proof.PROVEN
     for place in ((f"{TOPIC}2", b"key", b"value"), (TOPIC, b"key2", b"value"), (TOPIC, b"key", b"value2")):
         assert keys.proof(*place, headers) is Proof.OTHER_KEY
+    limited = keys.signature(TOPIC, b"key", b"value", Proof.LIMITED)
+    assert keys.proof(TOPIC, b"key", b"value", limited) is Proof.LIMITED
+    (_, full), (_, less) = headers[0], limited[0]
+    for forged in (b"1:" + less[2:], b"2:" + full[2:]):
+        assert keys.proof(TOPIC, b"key", b"value", [(HEADER, forged)]) is Proof.OTHER_KEY
+    assert [proof for proof in Proof if proof.is_own] == [Proof.PROVEN, Proof.LIMITED]
+    for proof in (Proof.UNSIGNED, Proof.OTHER_KEY):
+        assert keys.signature(TOPIC, b"key", b"value", proof) == []
     for others in (Keys([OTHER]), Keys([]), Keys(["", ""])):
         assert others.proof(TOPIC, b"key", b"value", headers) is Proof.OTHER_KEY
 

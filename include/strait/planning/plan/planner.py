@@ -25,7 +25,6 @@ from strait.planning.topic_sync.actions import CreateHeartbeats, CreateTopic
 from strait.planning.topic_sync.creation import Destinations, find_destinations
 from strait.planning.topic_sync.sync import TopicSync
 from strait.planning.topics.decisions import decisions_of, deleted_destinations, judge_decided, still_open
-from strait.planning.topics.emptied import check_not_emptied
 from strait.planning.topics.identity import (
     Action,
     Change,
@@ -104,6 +103,7 @@ class Proposal:
         deleted_there: loss log entries of records that destination topics deleted by their own settings.
         state_risks: risks of losing the link's state or letting it grow, which are not fixed without a decision.
         permitted: the part of it that needs no approval, if the link requires approval and another part needs it.
+        limited: task groups whose new plan has topics that are not proven to be the link's.
     """
 
     create: tuple[CreateTopic, ...]
@@ -116,6 +116,7 @@ class Proposal:
     state_risks: tuple[Risk, ...] = ()
     permitted: "Proposal | None" = None
     deleted_there: tuple[Loss, ...] = ()
+    limited: frozenset[str] = frozenset()
 
     @property
     def groups(self) -> dict[str, Draft]:
@@ -192,8 +193,7 @@ def survey(
         unapproved: changes to leave out; ``refused`` has its destination topics.
 
     Raises:
-        ConfigError: the link would copy topics onto themselves or one another, or two topics onto one; or no topic
-            any more.
+        ConfigError: the link would copy topics onto themselves or one another, or two topics onto one.
     """
     previous = tuple(previous)
     begun, decisions = Begun.of(previous, runs), decisions_of(previous)
@@ -206,7 +206,6 @@ def survey(
         shared_cluster_id=source.cluster_id if source.cluster_id == destination.cluster_id else None,
         unapproved=unapproved,
     )
-    check_not_emptied(link_name, link, selection, previous)
     names = {topic: selection.names[topic] for topic in selection.selected}
     halted = deleted_destinations(link, names, source, destination, begun, decisions)
     destinations = find_destinations(link, selection, source, destination, refused, begun, halted)

@@ -1,6 +1,7 @@
 """Leaves the changes that need approval out of a proposal, so that they do not delay those that need none. Pure."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import replace
 
 from strait.config.links import BackfillBudget, Link
@@ -12,9 +13,14 @@ from strait.planning.topic_sync.actions import CreateTopic, GrowTopic
 from strait.planning.topics.unapproved import Unapproved
 
 
-def unapproved_of(link: Link, proposal: Proposal) -> Unapproved | None:
+def unapproved_of(link: Link, proposal: Proposal, foreign: Collection[str] = ()) -> Unapproved | None:
     """Return the changes of a proposal that need approval; None if there are none, or if no part of it may be carried
-    out without: before the first plan, and if a cluster is another one."""
+    out without: before the first plan, and if a cluster is another one.
+
+    Args:
+        foreign: source topics that are not planned without approval, since the current plan may have them from a
+            foreign client.
+    """
     pending = effects(link, proposal)
     if not pending or proposal.before is None or any(cluster_effects(proposal)):
         return None
@@ -22,18 +28,20 @@ def unapproved_of(link: Link, proposal: Proposal) -> Unapproved | None:
     for effect in pending:
         told[effect.verb][effect.subject].append(effect.detail)
     current = replicated(proposal)
-    keeping = (told["changes"].keys() | told["leaves"].keys()) & current.keys()
+    keeping = (told["changes"].keys() | told["leaves"].keys()) & current.keys() - set(foreign)
     policies = {topic.source: topic.policy for topic in proposal.before.topics if topic.source in keeping}
     names = {topic: current[topic] for topic in keeping}
     limits = {budget.topic_class: budget.bytes_per_second for budget in proposal.before.budgets}
+    starts = {topic: f"copying it {details[0]}" for topic, details in told["copies"].items()}
+    changed = {topic: ", ".join(details) for topic, details in told["changes"].items()}
     return Unapproved(
-        starts={topic: f"copying it {details[0]}" for topic, details in told["copies"].items()},
+        starts=starts | {topic: text for topic, text in changed.items() if topic in foreign},
         names=names,
         policies=policies,
         limits=limits if told["budget"] else None,
         backfill=_backfill(proposal.before),
         targets=_targets(proposal) | {destination: topic for topic, destination in names.items()},
-        changes={topic: ", ".join(details) for topic, details in told["changes"].items()},
+        changes=changed,
     )
 
 
