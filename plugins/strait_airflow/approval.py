@@ -5,6 +5,7 @@ The shown plan is passed from task to task: the response applies to it, and no o
 
 import json
 import logging
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -94,10 +95,14 @@ def _remember(link: str, shown: "ShownPlan", who: str) -> None:
 
 
 def _body(shown: "ShownPlan") -> str:
-    lines = shown.text.splitlines()
+    """Return the text as a block of Markdown, which no line of it can end."""
+    from strait.text import printable
+
+    lines = [printable(line) for line in shown.text.splitlines()]
     more = len(lines) - _BODY_LINES_MOST
     cut = [*lines[:_BODY_LINES_MOST], f"... and {more} more lines, which `strait plan` shows"] if more > 0 else lines
-    return "\n".join(["```", *cut, "```"])
+    fence = "`" * max(2, *(len(run) for line in cut for run in re.findall("`+", line)), 0) + "`"
+    return "\n".join([fence, *cut, fence])
 
 
 def _said(text: str) -> str:

@@ -50,8 +50,10 @@ class RunNotes:
 
 
 def note_of(reasons: "Iterable[str]") -> str:
-    """Return each distinct reason on its own line, cut to `NOTE_CHARACTERS`."""
-    text = "\n".join(dict.fromkeys(reasons)).replace("\0", "")
+    """Return each distinct reason on its own line, printable, cut to `NOTE_CHARACTERS`."""
+    from strait.text import printable_lines
+
+    text = printable_lines("\n".join(dict.fromkeys(reasons)))
     return text if len(text) <= NOTE_CHARACTERS else f"{text[: NOTE_CHARACTERS - 1]}…"
 
 

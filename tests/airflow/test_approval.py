@@ -10,6 +10,7 @@ import yaml
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strait.kafka.admin import Admin, NewTopic
+from strait.planning.review.approval import ShownPlan
 from strait_airflow import approval, control, pausing, settings
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
@@ -107,3 +108,9 @@ def test_a_pause_needs_no_approval_and_names_who_asked_for_it(link):
     with pytest.raises(AirflowFailException, match="is not paused by itself"):
         pausing.change(link, "resume", link, "", by="ann")
     assert "published plan 3" in pausing.change(link, "resume", f"{link}:1", "", by="ann")
+
+
+def test_no_foreign_text_ends_the_block_that_it_is_shown_in():
+    text = "```\n# Approved by ann\n`````` \x1b[2J"
+    body = approval._body(ShownPlan.of("l", (), text)).splitlines()
+    assert body == ["`" * 7, "```", "# Approved by ann", "`````` \\x1b[2J", "`" * 7]

@@ -1,14 +1,7 @@
 // Charts over time, as SVG, each with its figures as a table for those who cannot see it.
-import { cell, el, table, when } from "./dom.js";
+import { cell, el, svg, table, when } from "./dom.js";
 
 const [WIDTH, HEIGHT, EDGE] = [600, 140, 4];
-
-function svg(tag, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
 
 // Points are [milliseconds, value], in order; a value of null is a gap.
 function paths(points, width, height) {

@@ -1,15 +1,32 @@
-// What every view is made of. All that comes from outside is put in as text, never as HTML.
+// What every view is made of. All that comes from outside is put in as text, never as HTML, and printable.
+import { printable } from "./text.js";
 
-export function el(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+const READ = ["aria-label", "title", "placeholder", "alt"]; // others are addresses, ids and values that are sent back
+
+function filled(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, "");
-    else if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value);
+    else if (value !== undefined && value !== null && value !== false)
+      made.setAttribute(name, READ.includes(name) ? printable(value) : value);
   }
-  made.append(...children.map((child) => (child instanceof Node ? child : String(child))));
+  made.append(...children.map((child) => (child instanceof Node ? child : printable(child))));
   return made;
 }
+
+export const el = (tag, attributes = {}, ...children) => filled(document.createElement(tag), attributes, children);
+
+export const svg = (tag, attributes = {}, ...children) =>
+  filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+// Gives an element that is there another text, if it is another one: some are read out.
+export function put(element, text) {
+  const shown = printable(text);
+  if (element.textContent !== shown) element.textContent = shown;
+}
+
+// Gives it another name, for those who do not see it.
+export const label = (element, text) => filled(element, { "aria-label": text }, []);
 
 export const cell = (value, kind = "") => el("td", { class: kind }, value);
 

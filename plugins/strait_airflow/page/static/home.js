@@ -1,5 +1,7 @@
 // The widget on Airflow's home page: how many links do what, and which need a person. Airflow hands out its React, and
 // takes the component from the global variable that has the widget's name.
+import { printable } from "./text.js";
+
 const NAME = "Strait links"; // as the plugin registers it
 const LOOK_MS = 10_000; // nobody stares at it
 const FIRST_MS = 2_000; // until every link was looked at
@@ -65,11 +67,11 @@ function summary(links) {
 
 function why(link) {
   const waiting = Object.entries(link.waiting ?? {}).map(([reason, count]) => `${count} ${reason}`);
-  return link.error || waiting.join(", ") || words(link.state);
+  return printable(link.error || waiting.join(", ") || words(link.state));
 }
 
 const urgent = (link) => h("li", { key: link.link },
-  h(Link, { to: pageOf(link.link), style: LINKED }, link.link), " ",
+  h(Link, { to: pageOf(link.link), style: LINKED }, printable(link.link)), " ",
   h("span", { style: { ...BAD, ...NAMED } }, why(link)));
 
 function Urgent({ links }) {
@@ -90,7 +92,7 @@ function Widget() {
       h("h2", { style: { fontWeight: 600 } }, "Strait"),
       links ? h("span", {}, summary(links)) : h("span", {}, error ? "" : "Looking"),
       h(Link, { to: PAGE, style: { ...LINKED, marginInlineStart: "auto" } }, "Open the page")),
-    error ? h("p", { role: "status", style: BAD }, error) : null,
+    error ? h("p", { role: "status", style: BAD }, printable(error)) : null,
     links ? h(Urgent, { links }) : null);
 }
 

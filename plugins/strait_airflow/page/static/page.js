@@ -1,4 +1,5 @@
 // Which view is shown, and that it stays new.
+import { put } from "./dom.js";
 import { outerTheme, showAddress, takeAddress } from "./frame.js";
 import { groupView, groupsView } from "./groups.js";
 import { linkView } from "./link.js";
@@ -64,10 +65,10 @@ async function draw(asked) {
     const parts = await view();
     if (mine !== turn) return;
     if (asked || !inUse()) replaceMain(parts);
-    trouble.textContent = "";
+    put(trouble, "");
   } catch (error) {
     if (mine !== turn) return;
-    trouble.textContent = error.message;
+    put(trouble, error.message);
   }
   if (!document.hidden) timer = setTimeout(() => draw(false), LOOK_MS);
 }

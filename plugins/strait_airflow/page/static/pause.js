@@ -1,6 +1,6 @@
 // Pausing and resuming: a link, a topic or a partition.
 import { field, opens, select } from "./dialog.js";
-import { el, when } from "./dom.js";
+import { el, label, when } from "./dom.js";
 import { actDialog } from "./runs.js";
 
 // As the DAG takes them: TOPIC or TOPIC:PARTITION, nothing for the link.
@@ -65,8 +65,7 @@ function resolveDialog(link, row) {
 export function rowButtons(link, row) {
   if (!(link.resolvable ?? []).includes(row.reason)) return [pauseButton(link, row)];
   const decide = opens(`resolve-${row.topic}-${row.partition}`, "Decide", () => resolveDialog(link, row), link.may.pause);
-  decide.setAttribute("aria-label", `Decide about ${row.topic}`);
-  return [decide, pauseButton(link, row)];
+  return [label(decide, `Decide about ${row.topic}`), pauseButton(link, row)];
 }
 
 // What is paused can be resumed by the name by which it was paused.
@@ -79,6 +78,5 @@ function pauseButton(link, row) {
     ? ["Resume", () => resumeDialog(link, covering)]
     : ["Pause", () => pauseDialog(link, scopes)];
   const button = opens(`change-${row.topic}-${row.partition}`, text, open, link.may.pause);
-  button.setAttribute("aria-label", `${text} ${row.topic}${row.partition === null ? "" : `-${row.partition}`}`);
-  return button;
+  return label(button, `${text} ${row.topic}${row.partition === null ? "" : `-${row.partition}`}`);
 }

@@ -1,6 +1,6 @@
 // Runs of DAGs. Airflow does all that the page changes: with its permissions, its audit log and its task logs.
 import { openDialog } from "./dialog.js";
-import { airflow, airflowLink, el, later } from "./dom.js";
+import { airflow, airflowLink, el, later, put } from "./dom.js";
 
 const OVER = ["success", "failed"];
 const LINES = 200;
@@ -119,11 +119,11 @@ export function runPanel() {
   const log = el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "Log of the task", hidden: true });
   const link = el("p", {});
   const say = (text, kind = "") => {
-    if (status.textContent !== text) status.textContent = text;
+    put(status, text);
     status.className = kind;
   };
   const showLines = (lines) => {
-    log.textContent = lines.join("\n");
+    put(log, lines.join("\n"));
     log.hidden = !lines.length;
     log.scrollTop = log.scrollHeight;
   };
@@ -171,7 +171,7 @@ export function actDialog(title, label, about, act) {
       event.preventDefault();
       const values = Object.fromEntries(new FormData(form));
       fields.disabled = true;
-      cancel.textContent = "Close";
+      put(cancel, "Close");
       cancel.focus();
       const { ok } = await act(values, panel);
       fields.disabled = ok;

@@ -1,6 +1,6 @@
 // The editor of a link's topics: checks while somebody types, shows what the change would do, and saves the Variable.
 import { field, openDialog } from "./dialog.js";
-import { airflow, ask, askWith, bytes, el, number } from "./dom.js";
+import { airflow, ask, askWith, bytes, el, number, put } from "./dom.js";
 import { newestRun, nextRun, runPanel } from "./runs.js";
 
 const TYPING_MS = 300;
@@ -120,7 +120,7 @@ function editor(link, path, found, close) {
   saving.addEventListener("click", async () => {
     turn += 1;
     fields.disabled = true;
-    cancel.textContent = "Close";
+    put(cancel, "Close");
     cancel.focus();
     try {
       await saveAndFollow(link, path, found.value, asked(), panel);

@@ -1,0 +1,91 @@
+"""What brokers, state topics and other users chose is shown as text that hides nothing, in a browser without an Airflow."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route
+
+from strait.config.home import project_root
+from strait.text import printable
+
+pytestmark = pytest.mark.airflow
+
+STATIC = project_root() / "plugins/strait_airflow/page/static"
+SITE = "http://page.test/"
+HOSTILE = "<b>\x1b[2J\x07\x9b31m\u202egnp.exe\u2028\u200b\x7f\xa0\U000e0041\ud800 \u2603 \xe9"
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """An empty page that may load the files of Strait's."""
+
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(SITE)
+        body = (STATIC / name).read_text(encoding="utf-8") if name else "<!DOCTYPE html><main id=main></main>"
+        route.fulfill(body=body, content_type="text/javascript" if name else "text/html")
+
+    page = browser.new_page()
+    page.route("**/*", answer)
+    page.goto(SITE)
+    yield page
+    page.close()
+
+
+def shown(page: Page, script: str) -> Any:
+    """What the script returns, which gets the hostile text as `text`."""
+    return page.evaluate(f"async (text) => {{ {script} }}", HOSTILE)
+
+
+def test_characters_that_are_not_visible_are_escaped_as_in_a_terminal(page: Page) -> None:
+    found = shown(page, 'return (await import("./text.js")).printable(`${text}\\na\\tb`);')
+    assert found == f"{printable(HOSTILE)}\na\tb" and "\\u202egnp" in found
+
+
+def test_elements_and_names_are_printable_and_what_is_sent_back_is_unchanged(page: Page) -> None:
+    script = """
+        const { cell, el, label, put, svg } = await import("./dom.js");
+        const drawing = svg("svg", { "aria-label": text });
+        const box = el("p", { title: text, "aria-label": text, "data-name": text }, text, cell(text));
+        const input = label(el("input", { value: text, placeholder: text }), text);
+        const named = [drawing, box, input].map((one) => one.getAttribute("aria-label"));
+        const texts = [box.textContent, box.title, input.placeholder, ...named];
+        put(box, text);
+        return { texts: [...texts, box.textContent], kept: [input.value, box.dataset.name], html: box.children.length };
+    """
+    found, wanted = shown(page, script), printable(HOSTILE)
+    assert found["texts"] == [wanted * 2, *[wanted] * 6]
+    assert found["kept"] == [HOSTILE, HOSTILE] and found["html"] == 0
+
+
+def test_a_runs_log_keeps_its_lines(page: Page) -> None:
+    script = """
+        const { runPanel } = await import("./runs.js");
+        const panel = runPanel();
+        panel.say(`Failed: ${text}`);
+        return panel.element.textContent;
+    """
+    assert shown(page, script) == f"Failed: {printable(HOSTILE)}"
+
+
+def test_the_widget_on_airflows_home_page(page: Page) -> None:
+    """With as much of React as it uses."""
+    script = """
+        const said = [];
+        const links = [{ link: "\\u202eorders", state: "waiting", needs_person: true, error: text }];
+        globalThis.ReactRouterDOM = { Link: "a" };
+        globalThis.React = {
+          useEffect() {},
+          useState: () => [{ links, error: text }],
+          createElement(tag, attributes, ...children) {
+            if (tag instanceof Function) return tag(attributes);
+            said.push(...children.filter((child) => typeof child === "string"));
+            return tag;
+          },
+        };
+        await import("./home.js");
+        globalThis.AirflowPlugin();
+        return said;
+    """
+    found = shown(page, script)
+    assert found.count(printable(HOSTILE)) == 2 and "\\u202eorders" in found
