@@ -198,3 +198,22 @@ def test_whatever_is_copied_a_budget_is_dealt_once_and_nobody_who_copies_goes_wi
     own = backfill_of(lane, places, WITH_LANE, loads, None)
     if own is not None and own.budget is not None:
         assert own.budget.slot_shares == (1.0,)
+
+
+@given(st.lists(st.floats(0, 0.6), min_size=1, max_size=4))
+def test_live_records_wait_for_a_few_plans_at_most_while_history_is_copied(demands: list[float]) -> None:
+    """``demands``: what live topics write, as fractions of the budget, each for some plans. What is measured is what was
+    copied, so a share that is too small hides how much is written."""
+    limit, plan_seconds = 50_000_000, 60.0
+    previous: dict[str, Plan] = {}
+    loads: dict[TopicPartition, float] = {}
+    waiting = 0.0
+    for demand in demands:
+        for _ in range(20):
+            found = budgets_of(topics(bytes_per_second=limit), LIVE | HISTORY, WITH_LANE, loads, previous, BACKFILL)
+            previous = plans(found)
+            allowed = limit * sum(found["default"][0].slot_shares) * plan_seconds
+            copied = min(allowed, waiting + demand * limit * plan_seconds)
+            waiting += demand * limit * plan_seconds - copied
+            loads = dict.fromkeys(LIVE, copied / plan_seconds / len(LIVE)) | dict.fromkeys(HISTORY, 1e12 / 600 / 48)
+        assert waiting == pytest.approx(0, abs=1)
