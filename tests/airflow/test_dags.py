@@ -229,9 +229,7 @@ def test_a_links_file_that_could_be_read_before_keeps_its_dags_and_each_link_say
     assert bag.import_errors == {}
     assert set(bag.dags) == before
     for link in ("shop", "bank"):
-        assert re.search(
-            r"links.yaml: is neither YAML nor JSON: .* line \d+, column \d+", str(live_settings(link).error)
-        )
+        assert re.search(r"links.yaml: is neither YAML nor JSON: line \d+, column \d+", str(live_settings(link).error))
 
 
 def test_the_top_of_the_file_imports_only_what_is_cheap():

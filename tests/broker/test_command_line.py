@@ -54,7 +54,7 @@ def refusal(tmp_path: Path, path: Path, command: str = "plan", link: str = "a-to
     ("settings", "what"),
     [
         ({"topcis": {}}, "links.a-to-b.topcis: unknown key; did you mean 'topics'?"),
-        ({"create_topics": "no"}, "links.a-to-b.create_topics: Input should be a valid boolean"),
+        ({"create_topics": "no"}, "links.a-to-b.create_topics: must be true or false"),
         ({"destination": "a"}, "each topic would be copied onto itself"),
     ],
 )

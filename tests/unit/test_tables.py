@@ -1,5 +1,6 @@
 """Tables on a terminal: what is always there, and what is shown only where it matters."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -72,6 +73,55 @@ def test_into_a_pipe_each_row_is_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert first.split()[:2] == ["n" * 200, "1,000"]
     assert first.count("w") == 200
     assert second.split() == ["short", "2"]
+
+
+def test_into_a_pipe_no_line_ends_with_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    plain_table(["name", "why"], [["n", "w " * 200], ["short", ""]])
+    shown(capsys)
+    plain_table(["name", "why"], [["n", "w" * 200], ["short", ""]])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 60 columns."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+
+
+WHY = "Connection to 10.0.0.1:9092 refused: is the broker running?"
+
+
+def plain(text: str) -> list[str]:
+    return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_on_a_narrow_terminal_the_text_is_below_the_table_and_nothing_is_cut(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain_table(
+        ["link", "from -> to", "state", ">topics", ">lag", "issue"], [["a-to-b", "a -> b", "error", "-", "-", WHY]]
+    )
+    head, row, *below = plain(capsys.readouterr().out)
+    assert head.split() == ["link", "from", "->", "to", "state", "topics", "lag"]
+    assert row.split() == ["a-to-b", "a", "->", "b", "error", "-", "-"]
+    assert " ".join(below) == f"a-to-b: issue: {WHY}"
+
+
+@pytest.mark.usefixtures("narrow")
+def test_the_status_of_a_link_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    slot = SlotStatus(
+        0, silent=False, age_ms=1, host="h" * 40, pid=7, plan_version=3, latency_ms_p50=1.0, latency_ms_p99=12.5
+    )
+    row = replace(ROW, state="waiting", reason="source_leaderless", detail=WHY)
+    print_status(Status("l", "default", 3, False, (slot,), (row,)))
+    lines = plain(capsys.readouterr().out)
+    assert max(map(len, lines)) <= 60
+    assert "…" not in "".join(lines)
+    assert f"orders: why: source_leaderless: {WHY}" in " ".join(lines)
+    assert any(line.split() == ["0", "0.0", "s", "ago", "3", "0", "0.0", "1.0", "12.5"] for line in lines)
 
 
 def test_times_are_told_in_utc() -> None:

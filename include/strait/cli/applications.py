@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from strait.launch.base import Launcher
 
 
+OTHER_HOME = "set STRAIT_HOME as the process that submits has it, on that host"
+
+
 def applications(
     first: LinkArgument = None,
     config: ConfigOption = DEFAULT_FILE,
@@ -23,6 +26,7 @@ def applications(
     Each with its last submissions, the causes of their ends, and the time of the next attempt if it keeps ending.
     With `-o wide`, a line for each submission.
     """
+    from strait.config.home import home
     from strait.config.links import load_link
 
     name, _ = one_link(config, link, first)
@@ -32,7 +36,7 @@ def applications(
         output.write({"link": name, "applications": found})
         return
     if not found:
-        echo(f"link {name}: no application was ever submitted on this machine")
+        echo(f"link {name}: no application was ever submitted in {home()}; {OTHER_HOME}")
         return
     from strait.cli.tables import plain_table
 

@@ -32,6 +32,9 @@ _EXAMPLES = {
         strait top                                  # every link, partitions with the most lag first
         strait top a-to-b --by rate -n 40
         strait top --once -o json                   # for a script""",
+    "version": """
+        strait version
+        strait version -o json                      # with the directories for Airflow's configuration""",
     "wait": """
         strait wait a-to-b --for caught-up --timeout 10m
         strait wait a-to-b --for stopped            # after strait stop a-to-b""",

@@ -11,9 +11,17 @@ from strait.errors import ConfigError
 from strait.reasons import Reason
 
 
+def codes_that_start_with(incomplete: str) -> list[str]:
+    """Return reason codes, for completion in a shell."""
+    return [str(one) for one in Reason if one.startswith(incomplete)]
+
+
 def explain(
     code: Annotated[
-        str | None, typer.Argument(help="A reason code. Default: list all of them.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A reason code. Default: list all of them.", show_default=False, autocompletion=codes_that_start_with
+        ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:

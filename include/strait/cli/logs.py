@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.applications import launchers
+from strait.cli.applications import OTHER_HOME, launchers
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link
 from strait.cli.printing import echo
 from strait.errors import ConfigError, StraitError
@@ -37,6 +37,7 @@ def logs(
     Of the newest application of each task group that the DAGs or `strait run` started on this machine. The log's path is
     printed on stderr.
     """
+    from strait.config.home import home
     from strait.config.links import load_link
 
     name, _ = one_link(config, link, first)
@@ -45,7 +46,7 @@ def logs(
         raise ConfigError(f"link {name}", [f"has no task group {group!r}; groups: {', '.join(sorted(asked.groups))}"])
     found = _newest(name, asked, [group] if group is not None else sorted(asked.groups), standby=standby)
     if not found:
-        raise NoLog(f"link {name}: no application has a log on this machine", hint="run it on the host of the DAGs")
+        raise NoLog(f"link {name}: no application has a log in {home()}", hint=OTHER_HOME)
     for task_group, (launcher, application) in found.items():
         echo(f"group {task_group}: {application.log}", err=True)
         for line in _last(launcher.log_tail(application), lines):

@@ -10,9 +10,10 @@ and Spark's libraries are imported inside the functions that use them.
 import logging
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from strait import __version__
 from strait.cli import (
@@ -40,6 +41,7 @@ from strait.cli import (
     tail,
     top,
     validate,
+    version,
     wait,
 )
 from strait.cli.examples import examples
@@ -50,9 +52,17 @@ from strait.errors import ConfigError, StraitError
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
+
+class _HelpByDefault(TyperGroup):
+    """Shows the help, and exits with 0, if `strait` is given no argument."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
+
 app = typer.Typer(
+    cls=_HelpByDefault,
     help="Copy Kafka topics from cluster to cluster: exactly once, through Spark.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -106,6 +116,7 @@ app.add_typer(offsets.app, name="offsets")
 app.add_typer(map_rebuild.app, name="map")
 app.add_typer(audit.app, name="audit")
 _add("schema", schema.schema)
+_add("version", version.version)
 app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")
 

@@ -1,5 +1,6 @@
 """Options and output that commands share, so that all commands name and describe them alike."""
 
+import os
 import re
 import sys
 import textwrap
@@ -80,12 +81,36 @@ ConfigOption = Annotated[
         "--file", "-f", "--config", help="Links file, YAML or JSON.", envvar=["STRAIT_LINKS_FILE", "STRAIT_CONFIG"]
     ),
 ]
+
+
+def links_that_start_with(context: typer.Context, incomplete: str) -> list[str]:
+    """Return links of the links file, for completion in a shell; none if it cannot be read."""
+    from strait.config.links import link_names
+
+    file = context.params.get("config") or os.environ.get("STRAIT_LINKS_FILE") or DEFAULT_FILE
+    try:
+        return [name for name in link_names(Path(file)) if name.startswith(incomplete)]
+    except ConfigError:
+        return []
+
+
 LinkOption = Annotated[
-    str | None, typer.Option("--link", help="Name of the link, instead of the argument.", show_default=False)
+    str | None,
+    typer.Option(
+        "--link",
+        help="Name of the link, instead of the argument.",
+        show_default=False,
+        autocompletion=links_that_start_with,
+    ),
 ]
 LinksArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[LINK]...", help="Default: every link of the file.", show_default=False),
+    typer.Argument(
+        metavar="[LINK]...",
+        help="Default: every link of the file.",
+        show_default=False,
+        autocompletion=links_that_start_with,
+    ),
 ]
 PoolOption = Annotated[
     str | None,
@@ -93,7 +118,12 @@ PoolOption = Annotated[
 ]
 LinkArgument = Annotated[
     str | None,
-    typer.Argument(metavar="LINK", help="Name of the link. May be omitted if the file has one.", show_default=False),
+    typer.Argument(
+        metavar="LINK",
+        help="Name of the link. May be omitted if the file has one.",
+        show_default=False,
+        autocompletion=links_that_start_with,
+    ),
 ]
 
 TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link, seconds
+from strait.cli.options import (
+    DEFAULT_FILE,
+    ConfigOption,
+    LinkOption,
+    Output,
+    OutputOption,
+    links_that_start_with,
+    one_link,
+    seconds,
+)
 from strait.cli.printing import echo
 from strait.errors import ClusterUnavailable, StateError, StraitError
 
@@ -23,7 +32,12 @@ _AT_ONCE = 8  # links that are queried in parallel: one whose cluster is unreach
 def status(
     first: Annotated[
         str | None,
-        typer.Argument(metavar="LINK", help="Name of a link. Default: one line for each link.", show_default=False),
+        typer.Argument(
+            metavar="LINK",
+            help="Name of a link. Default: one line for each link.",
+            show_default=False,
+            autocompletion=links_that_start_with,
+        ),
     ] = None,
     second: Annotated[
         str | None,

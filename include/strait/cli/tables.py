@@ -15,21 +15,50 @@ from strait.text import printable
 _STYLES = {"copying": "green", "caught_up": "green", "starting": "yellow", "waiting": "red"}
 _URGENT = {0: "bold red", 1: "red", 2: "yellow"}
 _NO_WIDTH = 10_000
-_LAST_WIDTH = 30  # minimum width of the last column, however narrow the terminal
+_LAST_WIDTH = 30  # minimum width of the last column
+_FIRST_FIGURE = 5  # column of the slots' table with which the numbers start
+_NARROW = 100  # columns of a terminal below which the last column is printed below the table
+
+
+class _Grid:
+    """A table whose last column holds text, which is printed below the table if the terminal is narrow.
+
+    Args:
+        head: names of the columns; those that start with ``>`` hold numbers.
+        folds: cells of the other columns may wrap.
+    """
+
+    def __init__(self, head: Sequence[str], *, folds: bool = False) -> None:
+        self._head = head
+        self._folds = folds
+        self._rows: list[tuple[list[str], str | None]] = []
+
+    def add(self, cells: Sequence[str], style: str | None = None) -> None:
+        self._rows.append((list(cells), style))
+
+    def print(self, console: PrintableConsole) -> None:
+        narrow = console.is_terminal and console.width < _NARROW
+        table = Table(box=None, pad_edge=False, show_edge=False)
+        for name in self._head[:-1]:
+            number = name.startswith(">")
+            no_wrap, side = number or not self._folds, "right" if number else "left"
+            table.add_column(name.removeprefix(">"), justify=side, no_wrap=no_wrap, overflow="fold")  # type: ignore[arg-type]
+        if not narrow:
+            table.add_column(self._head[-1].removeprefix(">"), overflow="fold", min_width=_LAST_WIDTH)
+        for cells, style in self._rows:
+            table.add_row(*(cells[:-1] if narrow else cells), style=style)
+        console.print(table)
+        for cells, style in self._rows if narrow else ():
+            if cells[-1]:
+                console.print(f"{cells[0]}: {self._head[-1].removeprefix('>')}: {cells[-1]}", style=style)
 
 
 def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
     """Print a table. Columns whose name starts with ``>`` hold numbers; the last column holds text and may wrap."""
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for name in head[:-1]:
-        is_number = name.startswith(">")
-        table.add_column(
-            name.removeprefix(">"), justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
-        )
-    table.add_column(head[-1], overflow="fold", min_width=_LAST_WIDTH)
+    grid = _Grid(head, folds=True)
     for row in rows:
-        table.add_row(*map(printable, row))
-    _console(err=err).print(table)
+        grid.add([printable(cell) for cell in row])
+    grid.print(_console(err=err))
 
 
 def _console(*, err: bool = False) -> PrintableConsole:
@@ -45,8 +74,8 @@ def print_status(status: Status, *, by_partition: bool = False, wide: bool = Fal
     stopped = ", stopped" if status.stopped else ""
     limits = f", {status.limits}" if status.limits else ""
     console.print(f"link {status.link}, group {status.group}, plan {status.plan_version}{stopped}{limits}")
-    console.print(_partitions(status, wide) if by_partition or wide else _topics(status))
-    console.print(_slots(status))
+    (_partitions(status, wide) if by_partition or wide else _topics(status)).print(console)
+    console.print(_slots(status, short=console.is_terminal and console.width < _NARROW))
     if status.heartbeat is not None:
         console.print(_heartbeat(status.heartbeat))
 
@@ -63,13 +92,13 @@ def print_reasons(rows: Iterable[PartitionStatus]) -> None:
         _console().print(f"{reason}: {Reason(reason).meaning} {Reason(reason).remedy}")
 
 
-def _topics(status: Status) -> Table:
+def _topics(status: Status) -> _Grid:
     found = by_topic(status.partitions)
     losing = any(_near(item.seconds_to_loss) for item in found)
-    table = _progress_table(["topic", "partitions", "state"], ["lag", "lag s", *["loss in"] * losing])
+    grid = _Grid(["topic", "partitions", "state", ">lag", ">lag s", *[">loss in"] * losing, "why"])
     for item in found:
         states = ", ".join(f"{count} {state}" for state, count in item.states)
-        table.add_row(
+        cells = [
             item.topic,
             str(item.partitions or "all"),
             item.states[0][0] if len(item.states) == 1 else states,
@@ -77,17 +106,18 @@ def _topics(status: Status) -> Table:
             _seconds(item.lag_seconds),
             *[_loss(item.seconds_to_loss)] * losing,
             "; ".join(item.reasons),
-            style=_URGENT.get(item.urgency, "green"),
-        )
-    return table
+        ]
+        grid.add(cells, _URGENT.get(item.urgency, "green"))
+    return grid
 
 
-def _partitions(status: Status, wide: bool) -> Table:
+def _partitions(status: Status, wide: bool) -> _Grid:
     losing = any(_near(row.seconds_to_loss) for row in status.partitions)
     where = ["topic", "partition", *["destination"] * wide, "slot", "state"]
-    table = _progress_table(where, ["position", "end", *["written"] * wide, "lag", "lag s", *["loss in"] * losing])
+    numbers = [">position", ">end", *[">written"] * wide, ">lag", ">lag s", *[">loss in"] * losing]
+    grid = _Grid([*where, *numbers, "why"])
     for row in status.partitions:
-        table.add_row(
+        cells = [
             row.topic,
             "all" if row.partition is None else str(row.partition),
             *[row.destination or "-"] * wide,
@@ -100,19 +130,9 @@ def _partitions(status: Status, wide: bool) -> Table:
             _seconds(row.lag_seconds),
             *[_loss(row.seconds_to_loss)] * losing,
             f"{row.reason}: {row.detail}" if row.reason else row.detail,
-            style=_STYLES.get(row.state),
-        )
-    return table
-
-
-def _progress_table(names: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for name in names:
-        table.add_column(name, no_wrap=True, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("why", overflow="fold", min_width=_LAST_WIDTH)
-    return table
+        ]
+        grid.add(cells, _STYLES.get(row.state))
+    return grid
 
 
 def _near(seconds_to_loss: float | None) -> bool:
@@ -123,14 +143,16 @@ def _loss(seconds_to_loss: float | None) -> str:
     return duration(seconds_to_loss) if seconds_to_loss is not None and _near(seconds_to_loss) else "-"
 
 
-def _slots(status: Status) -> Table:
+def _slots(status: Status, *, short: bool) -> Table:
+    """Return the slots. ``short``: without host, process and memory, for a narrow terminal."""
     table = Table(box=None, pad_edge=False, show_edge=False)
-    for name in ("slot", "heard", "host", "pid", "plan"):
-        table.add_column(name, no_wrap=True)
-    for name in ("records/s", "MB/s", "p50 ms", "p99 ms", "memory MB"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = ("slot", "heard", "host", "pid", "plan", "records/s", "MB/s", "p50 ms", "p99 ms", "memory MB")
+    shown = [number for number, name in enumerate(names) if not (short and name in ("host", "pid", "memory MB"))]
+    for number in shown:
+        table.add_column(names[number], justify="left" if number < _FIRST_FIGURE else "right", no_wrap=True)
     for slot in status.slots:
-        table.add_row(*_slot_cells(slot), style="red" if slot.silent else None)
+        cells = _slot_cells(slot)
+        table.add_row(*(cells[number] for number in shown), style="red" if slot.silent else None)
     return table
 
 

@@ -7,6 +7,7 @@ import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption
 from strait.cli.printing import echo
+from strait.errors import ConfigError
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -21,6 +22,12 @@ def validate(
     connect: Annotated[
         bool, typer.Option("--connect", help="Also ask the clusters' brokers which requests they serve.")
     ] = False,
+    airflow: Annotated[
+        bool,
+        typer.Option(
+            "--airflow", help="Accept missing logins and topics: Connections and Variables of Airflow may add them."
+        ),
+    ] = False,
 ) -> None:
     """Check the links file, without connecting to any cluster unless asked to.
 
@@ -28,10 +35,15 @@ def validate(
     exit code is 1 if a cluster cannot be reached or lacks a request without which nothing can be copied.
     """
     from strait.cli.options import known_links
+    from strait.config.complete import missing
     from strait.config.links import load
 
     file = load(config)
     names = known_links(config, links) if links else sorted(file.links)
+    if not airflow and (lacks := list(missing(file, names))):
+        raise ConfigError(
+            f"links file {config}", lacks, hint="--airflow, if Connections and Variables of Airflow add this"
+        )
     found = list(surveys(file, names)) if connect else []
     if output.structured:
         clusters = {"clusters": [_data(*one) for one in found]} if connect else {}

@@ -49,12 +49,24 @@ OWN = frozenset({CLUSTER_ID, STATE_KEY, FORMER_STATE_KEY})
 _SHORTEST_KEY = 32
 ALLOWED = SECURITY | _BOTH | _LIBRDKAFKA_ONLY | OWN
 
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_SERVERS, _PROTOCOL, _MECHANISM, _ITS_OTHER_NAME = (
+    "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms"
+)  # fmt: skip
+_INSTEAD = {"AWS_MSK_IAM": f"; set OAUTHBEARER with `{oauth.METHOD}: {oauth.MSK_IAM}`"}
+
 REFERENCE = re.compile(r"\$\{directory:(?P<directory>[^:}]+):(?P<name>[^:/}]+)\}")
 """Kafka's notation (of its DirectoryConfigProvider) for the content of the file NAME in DIR."""
 
 
+_OTHER_REFERENCE = re.compile(r"\$\{(?!directory:)[A-Za-z][\w-]*:[^}]*\}")
+"""Notation of other configuration providers, which would be sent to the broker literally."""
+
+
 def problems(properties: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each property that a cluster may not have."""
+    """Yield a line for each property that a cluster may not have, or whose value cannot work."""
+    yield from _value_problems(properties)
     for key in properties:
         if key not in ALLOWED:
             yield f"`{key}` is not a property that a cluster may have{did_you_mean(key, ALLOWED)}"
@@ -66,6 +78,45 @@ def problems(properties: Mapping[str, str]) -> Iterator[str]:
         value = properties.get(key)
         if value is not None and REFERENCE.search(value) is None and len(value) < _SHORTEST_KEY:
             yield f"`{key}` has {len(value)} characters, fewer than {_SHORTEST_KEY}; `openssl rand -hex 32` makes one"
+
+
+def _value_problems(properties: Mapping[str, str]) -> Iterator[str]:
+    for key, value in properties.items():
+        if found := _OTHER_REFERENCE.search(value):
+            yield f"`{key}`: {found[0]} is not supported; ${{directory:DIR:NAME}} stands for the content of a file"
+    properties = {key: value for key, value in properties.items() if "${" not in value}  # known when it is used
+    servers = properties.get(_SERVERS, "")
+    for item in filter(None, (part.strip() for part in servers.split(","))):
+        host, _, port = item.rpartition("://")[2].rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            yield f"`{_SERVERS}`: {item!r} is not host:port"
+    protocol = properties.get(_PROTOCOL, "plaintext")
+    if protocol.upper() not in PROTOCOLS:
+        yield f"`{_PROTOCOL}`: {protocol!r} is not one of {', '.join(PROTOCOLS).lower()}"
+    for key in (_MECHANISM, _ITS_OTHER_NAME):
+        mechanism = properties.get(key, MECHANISMS[0]).upper()
+        if mechanism not in MECHANISMS:
+            instead = _INSTEAD.get(mechanism, f"; supported: {', '.join(MECHANISMS)}")
+            yield f"`{key}`: {mechanism!r} is not supported{instead}"
+
+
+def missing(properties: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each property without which no connection succeeds, or others have no effect."""
+    if any(REFERENCE.search(properties.get(key, "")) for key in (_PROTOCOL, _MECHANISM, _ITS_OTHER_NAME)):
+        return
+    sasl = properties.get(_PROTOCOL, "").lower().startswith("sasl")
+    tls = properties.get(_PROTOCOL, "").lower().endswith("ssl")
+    mechanism = properties.get(_MECHANISM, properties.get(_ITS_OTHER_NAME, "")).upper()
+    idle = [key for key in properties if (key.startswith("ssl.") and not tls) or (key.startswith("sasl.") and not sasl)]
+    if idle:
+        wanted = "sasl_ssl or sasl_plaintext" if any(key.startswith("sasl.") for key in idle) else "ssl or sasl_ssl"
+        yield f"`{idle[0]}` has no effect without `{_PROTOCOL}`: {wanted}"
+    if sasl and not mechanism:
+        yield f"`{_MECHANISM}` is missing: one of {', '.join(MECHANISMS)}"
+    elif sasl and mechanism == "OAUTHBEARER":
+        yield from oauth.problems(properties)
+    elif sasl:
+        yield from (f"`{key}` is missing" for key in ("sasl.username", "sasl.password") if not properties.get(key))
 
 
 def file_problems(properties: Mapping[str, str], folder: Path | None) -> Iterator[str]:

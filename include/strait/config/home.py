@@ -10,6 +10,13 @@ def project_root() -> Path:
     return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
 
 
+def shared() -> Path:
+    """Return the directory with `dags`, `plugins`, `docs/monitoring` and `docker`: the checkout, or that in the installed
+    package."""
+    installed = Path(__file__).resolve().parents[1] / "shared"
+    return installed if installed.is_dir() else project_root()
+
+
 def home() -> Path:
     """Return ``$STRAIT_HOME`` if set, otherwise ``.strait`` in the project. Not created here."""
     override = os.environ.get("STRAIT_HOME")

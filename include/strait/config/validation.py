@@ -4,7 +4,7 @@ the file."""
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -15,6 +15,13 @@ from pydantic import BaseModel, ValidationError
 from strait.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
+
+_CHARACTERS = {
+    r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$": "up to 64 letters, digits, - and _",
+    r"^[A-Za-z0-9._-]{1,249}$": "1 to 249 letters, digits, ., - and _",
+    r"^[A-Za-z0-9._-]{0,248}$": "up to 248 letters, digits, ., - and _",
+}
+"""Pattern of `strait.config.settings` -> its text."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -34,7 +41,7 @@ def read_yaml(path: Path, where: str) -> Any:
     try:
         return _parsed(text)
     except yaml.YAMLError as error:
-        raise ConfigError(where, [f"is neither YAML nor JSON: {' '.join(str(error).split())}"]) from error
+        raise ConfigError(where, [f"is neither YAML nor JSON: {_place_and_cause(error)}"]) from error
     except RecursionError:
         raise ConfigError(where, ["is neither YAML nor JSON: it is nested too deeply"]) from None
 
@@ -47,8 +54,10 @@ def _parsed(text: str) -> Any:
 
 def validated(model: type[Model], raw: Any, where: str) -> Model:
     """Return the block that ``raw`` describes. Raises ConfigError with every problem."""
+    if raw is None:
+        raise ConfigError(where, ["is empty"], hint=f"keys: {', '.join(sorted(_keys(model)))}")
     if not isinstance(raw, dict):
-        raise ConfigError(where, [f"must be an object with keys {sorted(_keys(model))}, not {type(raw).__name__}"])
+        raise ConfigError(where, [f"must be an object with the keys {', '.join(sorted(_keys(model)))}"])
     try:
         # Through JSON: strict mode then accepts a file's lists for tuples, and converts nothing else.
         return model.model_validate_json(json.dumps(raw))
@@ -64,25 +73,96 @@ def _explain(model: type[BaseModel], item: Any) -> list[str]:
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         *parents, key = item["loc"]
-        return [f"{path}: unknown key{did_you_mean(str(key), _keys_at(model, parents))}"]
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "literal_error" and isinstance(item["input"], str):
-        message += did_you_mean(item["input"], re.findall(r"'([^']*)'", item["ctx"]["expected"]))
+        near = did_you_mean(str(key), _keys_at(model, parents)) or _elsewhere(model, parents, str(key))
+        return [f"{path}: unknown key{near}"]
+    message = _message(item)
     return [f"{path}: {line}" if path else line for line in message.splitlines()]
+
+
+_WANTED = {
+    "missing": "is required",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be a text",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be a block of keys and values",
+    "model_type": "must be a block of keys and values",
+    "model_attributes_type": "must be a block of keys and values",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "literal_error": "must be {expected}",
+}
+"""Type of a pydantic error -> the same in the words of a file's author. Others are shown as pydantic has them."""
+
+
+def _message(item: Any) -> str:
+    given = item["input"]
+    if item["type"] == "string_pattern_mismatch":
+        also = "; if it is an expression, list it in `regex`" if "include" in item["loc"] else ""
+        return f"{given!r} has other characters than {_CHARACTERS.get(item['ctx']['pattern'], item['ctx']['pattern'])}{also}"
+    text = _WANTED.get(item["type"])
+    message = item["msg"].removeprefix("Value error, ") if text is None else text.format(**item.get("ctx", {}))
+    if item["type"] == "literal_error" and isinstance(given, str):
+        message += did_you_mean(given, re.findall(r"'([^']*)'", item["ctx"]["expected"]))
+    return message
+
+
+def _elsewhere(model: type[BaseModel], path: list[Any], key: str) -> str:
+    """Return ``; it belongs into `x.y` `` if a block below the one at ``path`` accepts the key, or an empty text."""
+    block: Any = model
+    for part in path:
+        block = _step(block, part)
+    found = next(_blocks_with(block, key), None) if _is_block(block) else None
+    return f"; it belongs into `{found}`" if found else ""
+
+
+def _blocks_with(block: type[BaseModel], key: str) -> Iterator[str]:
+    """Yield the places of blocks below this one that accept the key, the nearest first."""
+    level = [("", block)]
+    while level:
+        below = []
+        for place, at in level:
+            for name, named in _named(at):
+                inner: Any = at.model_fields[name].annotation
+                while inner is not None and not _is_block(inner):
+                    inner = _innermost(inner)
+                if inner is not None:
+                    below.append((f"{place}{named}.", inner))
+        yield from (place.rstrip(".") for place, at in below if key in _keys(at))
+        level = below
+
+
+def _place_and_cause(error: yaml.YAMLError) -> str:
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or problem is None:
+        return " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
 def _keys_at(model: type[BaseModel], path: list[Any]) -> list[str]:
     """Return the keys that the block at ``path`` accepts. A field, a mapping's key or a list index is one step."""
     current: Any = model
     for part in path:
-        if _is_block(current):
-            field = next((name for name, key in _named(current) if key == part), None)
-            current = current.model_fields[field].annotation if field else None
-        else:
-            current = _innermost(current)
-        if not _is_block(current) and type(None) in get_args(current):
-            current = _innermost(current)
+        current = _step(current, part)
     return _keys(current) if _is_block(current) else []
+
+
+def _step(current: Any, part: Any) -> Any:
+    """Return the type of one part of a block, a mapping or a list."""
+    if _is_block(current):
+        field = next((name for name, key in _named(current) if key == part), None)
+        current = current.model_fields[field].annotation if field else None
+    else:
+        current = _innermost(current)
+    return _innermost(current) if not _is_block(current) and type(None) in get_args(current) else current
 
 
 def _innermost(kind: Any) -> Any:

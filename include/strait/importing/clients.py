@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from strait.importing.draft import Flow, Given
+from strait.importing.draft import Flow, Given, Weight
 
 _SAME = ("security.protocol", "client.id")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -21,6 +21,10 @@ class Client:
     flow: Flow
     cluster: str
     given: Mapping[str, Given]
+
+    def leave(self, given: Given, why: str, weight: Weight = Weight.FIRST) -> None:
+        """Record why a property is not in the cluster's block."""
+        self.flow.leave(given, why, weight, "clusters", self.cluster)
 
     def put(self, key: str, value: str, note: str = "") -> None:
         """Set a property of the cluster. The value that an earlier link has set is kept; a value that a config provider
@@ -78,13 +82,14 @@ def _mechanism(client: Client, given: Given) -> None:
     if given.value in _MECHANISMS:
         client.put(given.name, given.value)
     else:
-        client.flow.leave(given, f"is none of {', '.join(_MECHANISMS)}")
+        also = "; for Amazon MSK set OAUTHBEARER and `sasl.oauthbearer.method: msk_iam`"
+        client.leave(given, f"is none of {', '.join(_MECHANISMS)}{also if given.value == 'AWS_MSK_IAM' else ''}")
 
 
 def _jaas(client: Client, given: Given) -> None:
     """Translate `…LoginModule required username="…" password="…";`, or OAuth's clientId, clientSecret and scope."""
     if _PROVIDED.fullmatch(given.value):
-        client.flow.leave(given, "a provider holds it: set `sasl.username` and `sasl.password` of the cluster by hand")
+        client.leave(given, "a provider holds it: set `sasl.username` and `sasl.password` of the cluster by hand")
         return
     options = {found[1]: next(filter(None, found.groups()[1:]), "") for found in _JAAS_OPTION.finditer(given.value)}
     plain = {"username": "sasl.username", "clientId": "sasl.oauthbearer.client.id", "scope": "sasl.oauthbearer.scope"}
@@ -96,7 +101,7 @@ def _jaas(client: Client, given: Given) -> None:
             client.put_secret(secret[option], given, value)
     unknown = sorted(options.keys() - plain.keys() - secret.keys())
     if unknown or not options:
-        client.flow.leave(given, f"cannot be translated as a whole: {', '.join(unknown) or 'it has no options'}")
+        client.leave(given, f"cannot be translated as a whole: {', '.join(unknown) or 'it has no options'}")
 
 
 def _endpoint(client: Client, given: Given) -> None:
@@ -116,7 +121,7 @@ def _keystore(client: Client, given: Given) -> None:
         client.put("ssl.certificate.location", given.value)
         client.put("ssl.key.location", given.value)
     else:
-        client.flow.leave(given, "is a JKS: convert it to PKCS#12 with keytool and set `ssl.keystore.location`")
+        client.leave(given, "is a JKS: convert it to PKCS#12 with keytool and set `ssl.keystore.location`")
 
 
 def _keystore_password(client: Client, given: Given) -> None:
@@ -124,14 +129,14 @@ def _keystore_password(client: Client, given: Given) -> None:
     if location is not None and _kind(client, "ssl.keystore.type", location.value) == "PKCS12":
         client.put_secret("ssl.keystore.password", given, given.value)
     else:
-        client.flow.leave(given, "belongs to a keystore that is not PKCS#12")
+        client.leave(given, "belongs to a keystore that is not PKCS#12")
 
 
 def _truststore(client: Client, given: Given) -> None:
     if _kind(client, "ssl.truststore.type", given.value) == "PEM":
         client.put("ssl.ca.location", given.value)
     else:
-        client.flow.leave(given, "export its certificates as PEM with keytool and set `ssl.ca.location` of the cluster")
+        client.leave(given, "export its certificates as PEM with keytool and set `ssl.ca.location` of the cluster")
 
 
 def _kind(client: Client, key: str, location: str) -> str:
@@ -154,17 +159,17 @@ def _start(client: Client, given: Given) -> None:
 
 def _isolation(client: Client, given: Given) -> None:
     if given.value != "read_committed":
-        client.flow.leave(given, "aborted records are never copied")
+        client.leave(given, "aborted records are never copied", Weight.DIFFERS)
 
 
-def _leave(why: str) -> Callable[[Client, Given], None]:
-    return lambda client, given: client.flow.leave(given, why)
+def _leave(why: str, weight: Weight = Weight.NEEDLESS) -> Callable[[Client, Given], None]:
+    return lambda client, given: client.leave(given, why, weight)
 
 
 _TUNING = "tuning of Java's clients; batches are passed on as they are, and the engine sizes its requests itself"
 _SECURITY = "secures connections in a way that has no counterpart; docs/reference/cluster-properties.md lists what has"
 _leave_tuning = _leave(_TUNING)
-_leave_security = _leave(_SECURITY)
+_leave_security = _leave(_SECURITY, Weight.FIRST)
 
 CLIENT_ROWS: tuple[ClientRow, ...] = (
     ClientRow(("bootstrap.servers",), "the same", _servers),
@@ -184,7 +189,7 @@ CLIENT_ROWS: tuple[ClientRow, ...] = (
     ClientRow(
         ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class"),
         "– tokens are fetched by the client credentials grant; own handlers cannot be taken over",
-        _leave("tokens are fetched by the client credentials grant; own handlers cannot be taken over"),
+        _leave("tokens are fetched by the client credentials grant; own handlers cannot be taken over", Weight.FIRST),
     ),
     ClientRow(("ssl.endpoint.identification.algorithm",), "the same; `none` where it is empty", _algorithm),
     ClientRow(

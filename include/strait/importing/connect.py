@@ -1,6 +1,6 @@
 """Properties that Mirus and MirrorMaker 2 have in common: both run in Kafka Connect. Pure."""
 
-from strait.importing.draft import Flow, Given
+from strait.importing.draft import Flow, Given, Weight
 from strait.importing.naming import take_transform
 from strait.importing.table import Row, Take, needless, no, row
 
@@ -35,7 +35,7 @@ CONNECT_ROWS: tuple[Row, ...] = (
         ours="`naming` with policy `rules` for one RegexRouter; – no other: records are copied as they are",
         take=take_transform,
     ),
-    no("predicates", "predicates.*", why="records are copied as they are"),
+    no("predicates", "predicates.*", why="records are copied as they are", weight=Weight.FIRST),
     no(
         "errors.*", why="a record that the destination refuses can be quarantined: a rule with `on_refused: quarantine`"
     ),

@@ -3,11 +3,23 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from strait.config.links import Link, LinksFile, parse
 
 Path = tuple[str, ...]
+
+
+class Weight(StrEnum):
+    """How much it matters that a property is not in the links file."""
+
+    FIRST = "first"  # a login, a filter or a name is missing: the link must not run before an operator has added it
+    DIFFERS = "differs"  # the link behaves differently
+    NEEDLESS = "needless"  # Strait has the effect anyway, or needs none
+
+
+_BY_WEIGHT = [Weight.NEEDLESS, Weight.DIFFERS, Weight.FIRST]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,7 @@ class Draft:
     Attributes:
         notes: path in the file -> the assumptions made there.
         left: property of the other tool -> why it is not in the file. Never a value: some are secrets.
+        weights: the same properties -> how much that matters.
         secrets_dir: directory from which the file reads secrets.
     """
 
@@ -43,6 +56,18 @@ class Draft:
     links: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: dict[Path, list[str]] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
+    weights: dict[str, Weight] = field(default_factory=dict)
+
+    def leave(self, key: str, why: str, weight: Weight = Weight.DIFFERS, *path: str) -> None:
+        """Record why a property is not in the file; if that is to be corrected first, also as a comment at a path."""
+        self.left[key] = why
+        self.weights[key] = max(weight, self.weights.get(key, weight), key=_BY_WEIGHT.index)
+        if weight is Weight.FIRST:
+            self.note(f"FIRST: `{key}`: {why}.", *path)
+
+    def of(self, weight: Weight) -> dict[str, str]:
+        """Return the properties of this weight, each with the reason."""
+        return {key: why for key, why in self.left.items() if self.weights[key] is weight}
 
     def as_data(self) -> dict[str, Any]:
         """Return the links file, keys in their usual order."""
@@ -115,16 +140,19 @@ class Flow:
         """Record an assumption about the link."""
         self.draft.note(text, "links", self.name, *path)
 
-    def leave(self, given: Given, why: str) -> None:
-        """Record why a property is not in the file."""
-        self.draft.left[given.key] = why
+    def leave(self, given: Given, why: str, weight: Weight = Weight.DIFFERS, *path: str) -> None:
+        """Record why a property is not in the file. ``path``: the affected part of it; default: the link."""
+        self.draft.leave(given.key, why, weight, *(path or ("links", self.name)))
 
     def client(self, end: str, name: str, given: Given) -> None:
         """Store a property of the clients of one end. The first value applies, so callers start with the one that takes
         precedence."""
         before = self.clients.setdefault((end, name), given)
         if before.value != given.value:
-            self.leave(given, f"differs from `{before.key}`; here all clients of a cluster have the same properties")
+            secures = name.startswith(("bootstrap.", "security.", "sasl.", "ssl."))
+            cluster = self.source if end == "source" else self.destination
+            why = f"differs from `{before.key}`; here all clients of a cluster have the same properties"
+            self.leave(given, why, Weight.FIRST if secures else Weight.DIFFERS, "clusters", cluster)
 
 
 def as_name(text: str) -> str:

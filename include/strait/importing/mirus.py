@@ -6,7 +6,7 @@ from dataclasses import replace
 from strait.errors import ConfigError
 from strait.importing.clients import put_clients
 from strait.importing.connect import CONNECT_ROWS, client_of, read
-from strait.importing.draft import Draft, Flow, Given, as_name
+from strait.importing.draft import Draft, Flow, Given, Weight, as_name
 from strait.importing.naming import add_patterns, routing_rules
 from strait.importing.table import Row, needless, no, row, translate
 
@@ -98,7 +98,7 @@ def _of_worker(flow: Flow, given: Given) -> None:
 
 def _converter(flow: Flow, given: Given) -> None:
     if given.value != _BYTES:
-        flow.leave(given, "records are copied as they are")
+        flow.leave(given, "records are copied as they are", Weight.FIRST)
 
 
 MIRUS_ROWS: tuple[Row, ...] = (

@@ -5,7 +5,7 @@ from itertools import permutations
 
 from strait.errors import ConfigError
 from strait.importing.clients import put_clients
-from strait.importing.draft import Draft, Flow, Given, as_name
+from strait.importing.draft import Draft, Flow, Given, Weight, as_name
 from strait.importing.mm2_rows import MM2_ROWS
 from strait.importing.naming import add_patterns, routing_rules
 from strait.importing.table import translate
@@ -27,7 +27,20 @@ def translate_mm2(properties: Mapping[str, str], *, link: str | None, secrets_di
     for (source, target), given in flows.items():
         name = link or as_name(f"{source}-to-{target}")
         _put_flow(Flow(draft, name, as_name(source), as_name(target)), source, target, given)
+    _expect_producers_on_both_sides(draft)
     return draft
+
+
+def _expect_producers_on_both_sides(draft: Draft) -> None:
+    """Let links in both directions under the same names accept records that producers wrote to their destination. Each
+    would halt at the first of these otherwise."""
+    same = {(link["source"], link["destination"]): name for name, link in draft.links.items() if "naming" not in link}
+    for (source, destination), name in same.items():
+        if (destination, source) in same:
+            topics = draft.links[name].setdefault("topics", {})
+            topics["rules"] = [{"match": ".*", "on_foreign": "expect"}, *topics.get("rules", [])]
+            told = "Both directions have the same names: producers may write to both sides. Remove it if they do not."
+            draft.note(told, "links", name, "topics", "rules")
 
 
 def _put_flow(flow: Flow, source: str, target: str, given: list[Given]) -> None:
@@ -63,7 +76,8 @@ def _put_names(flow: Flow, source: str, target: str) -> None:
     if is_identity:
         return
     if policy is not None and not policy.value.endswith("DefaultReplicationPolicy"):
-        flow.leave(policy, "own code cannot be taken over; `naming` is as by MirrorMaker 2's default, correct it")
+        why = "own code cannot be taken over; `naming` is as by MirrorMaker 2's default, correct it"
+        flow.leave(policy, why, Weight.FIRST)
         flow.note(
             f"{policy.value.rpartition('.')[2]} cannot be taken over: correct this to the names it makes.", "naming"
         )
@@ -96,7 +110,8 @@ def _of_driver(properties: Mapping[str, str], draft: Draft) -> dict[tuple[str, s
         if properties.get(f"{prefix}enabled", properties.get("enabled", "false")).lower() == "true":
             enabled.append((source, target))
         else:
-            draft.left |= {key: "the flow is not enabled" for key in properties if key.startswith(prefix)}
+            for key in (key for key in properties if key.startswith(prefix)):
+                draft.leave(key, "the flow is not enabled", Weight.NEEDLESS)
     if not enabled:
         raise ConfigError(_WHERE, ["no flow is enabled"], hint="MirrorMaker 2 wants `A->B.enabled = true`")
     return {flow: _of_flow(properties, aliases, flow) for flow in enabled}

@@ -3,7 +3,7 @@
 import re
 
 from strait.importing.connect import CONNECT_ROWS, client_of, read
-from strait.importing.draft import Flow, Given
+from strait.importing.draft import Flow, Given, Weight
 from strait.importing.naming import add_patterns
 from strait.importing.table import Row, Take, needless, no, row
 
@@ -125,6 +125,7 @@ MM2_ROWS: tuple[Row, ...] = (
     no(
         *("topic.filter.class", "group.filter.class", "config.property.filter.class", "forwarding.admin.class"),
         why=_NO_CODE,
+        weight=Weight.FIRST,
     ),
     needless("metric.names.formats", why="figures are in reports and gauges"),
     needless(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pydantic import TypeAdapter, ValidationError
 
 from strait.config.settings import Regex, check_replacement
-from strait.importing.draft import Flow, Given
+from strait.importing.draft import Flow, Given, Weight
 
 _ROUTER = "RegexRouter"
 _UNTOUCHED = "records are copied as they are; transformations other than RegexRouter are not taken over"
@@ -34,7 +34,7 @@ def add_patterns(flow: Flow, given: Given, patterns: Iterable[str], *path: str) 
         if why is None:
             flow.add([pattern], *path)
         else:
-            flow.leave(Given(given.name, f"{given.key}: {pattern}", pattern), why)
+            flow.leave(Given(given.name, f"{given.key}: {pattern}", pattern), why, Weight.FIRST)
 
 
 def take_transform(flow: Flow, given: Given) -> None:
@@ -57,11 +57,10 @@ def routing_rules(flow: Flow, *, alone: bool) -> list[dict[str, str]]:
         rules = _rule(flow, routers[0])
     for given in flow.transforms.values():
         if not rules:
-            flow.leave(
-                given, _UNTOUCHED if alone else "names are changed twice; say by `naming` what comes out of both"
-            )
+            twice = "names are changed twice; say by `naming` what comes out of both"
+            flow.leave(given, _UNTOUCHED if alone else twice, Weight.FIRST)
     if listed is not None and not rules:
-        flow.leave(listed, _UNTOUCHED)
+        flow.leave(listed, _UNTOUCHED, Weight.FIRST)
     return rules
 
 
@@ -82,7 +81,7 @@ def _rule(flow: Flow, name: str) -> list[dict[str, str]]:
             return [{"match": pattern.value, "replace": replacement}]
     except ValueError as error:
         why = str(error)
-    flow.leave(pattern, why)
+    flow.leave(pattern, why, Weight.FIRST)
     return []
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from strait.importing.draft import Flow, Given
+from strait.importing.draft import Flow, Given, Weight
 
 Take = Callable[[Flow, Given], None]
 
@@ -27,14 +27,14 @@ def row(*names: str, ours: str, take: Take) -> Row:
     return Row(names, ours, take)
 
 
-def no(*names: str, why: str) -> Row:
+def no(*names: str, why: str, weight: Weight = Weight.DIFFERS) -> Row:
     """Return a row for properties that have no counterpart."""
-    return Row(names, f"– {why}", lambda flow, given: flow.leave(given, why))
+    return Row(names, f"– {why}", lambda flow, given: flow.leave(given, why, weight))
 
 
 def needless(*names: str, why: str) -> Row:
     """Return a row for properties whose effect Strait has anyway, so that nothing is lost without them."""
-    return Row(names, f"needless: {why}", lambda flow, given: flow.leave(given, f"needless: {why}"))
+    return Row(names, f"needless: {why}", lambda flow, given: flow.leave(given, f"needless: {why}", Weight.NEEDLESS))
 
 
 def translate(flow: Flow, rows: Sequence[Row], given: Iterable[Given]) -> None:

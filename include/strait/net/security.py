@@ -13,15 +13,13 @@ from kafka.net.sasl import get_sasl_mechanism
 from kafka.net.sasl.scram import SaslMechanismScram
 
 from strait.config import credentials, oauth
-from strait.config.client_properties import SECURITY
+from strait.config.client_properties import MECHANISMS, PROTOCOLS, SECURITY
 from strait.config.cluster_identity import expected_id, require_expected
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.net import tls_context
 from strait.net.oauth import Tokens
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _LEAST_ITERATIONS = 4096
 """The minimum of RFC 7677, which Kafka's brokers and Java clients require too. An attacker in a broker's place could
 request a single iteration, and then find the password by trial."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from strait.config.client_properties import ALLOWED, file_problems, problems
+from strait.config.client_properties import ALLOWED, file_problems, missing, problems
 from strait.config.links import parse
 from strait.errors import ConfigError
 from strait.kafka.clients import Watch, make_admin
@@ -105,3 +105,71 @@ def test_a_connection_signs_in_with_no_program_file_or_role_of_its_choice(tmp_pa
 def test_no_secret_is_on_a_command_line() -> None:
     (problem,) = problems({"sasl.oauthbearer.token.command": "sign-in ${directory:/run/secrets:key}"})
     assert "must not refer to a secret" in problem
+
+
+@pytest.mark.parametrize(
+    ("properties", "problem"),
+    [
+        ({"sasl.mechanism": "GSSAPI"}, "`sasl.mechanism`: 'GSSAPI' is not supported; supported: PLAIN, SCRAM"),
+        ({"sasl.mechanisms": "aws_msk_iam"}, "set OAUTHBEARER with `sasl.oauthbearer.method: msk_iam`"),
+        (
+            {"security.protocol": "tls"},
+            "`security.protocol`: 'tls' is not one of plaintext, ssl, sasl_plaintext, sasl_ssl",
+        ),
+        ({"bootstrap.servers": "x"}, "`bootstrap.servers`: 'x' is not host:port"),
+        ({"bootstrap.servers": "a:1, b"}, "`bootstrap.servers`: 'b' is not host:port"),
+        ({"bootstrap.servers": "a:70000"}, "`bootstrap.servers`: 'a:70000' is not host:port"),
+        (
+            {"bootstrap.servers": "${env:KAFKA}"},
+            "`bootstrap.servers`: ${env:KAFKA} is not supported; ${directory:DIR:NAME}",
+        ),
+        ({"sasl.password": "${file:/x:y}"}, "`sasl.password`: ${file:/x:y} is not supported"),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(properties: dict[str, str], problem: str) -> None:
+    (line,) = problems({"bootstrap.servers": "a:1"} | properties)
+    assert problem in line
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"bootstrap.servers": "a:1,[::1]:9092, SASL_SSL://b.example:9093"},
+        {"bootstrap.servers": "${directory:/etc:servers}", "security.protocol": "${directory:/etc:protocol}"},
+        {"security.protocol": "Sasl_Ssl", "sasl.mechanism": "scram-sha-512", "sasl.password": "a${b}$:{c}"},
+    ],
+)
+def test_what_works_is_not_refused(properties: dict[str, str]) -> None:
+    assert list(problems(properties)) == []
+
+
+LOGIN = {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "lacks"),
+    [
+        (LOGIN, []),
+        ({}, []),
+        ({"security.protocol": "ssl", "ssl.ca.location": "/ca"}, []),
+        ({"security.protocol": "${directory:/etc:protocol}", "sasl.password": "p"}, []),
+        (LOGIN | {"sasl.password": ""}, ["`sasl.password` is missing"]),
+        (
+            {**LOGIN, "sasl.mechanism": ""},
+            ["`sasl.mechanism` is missing: one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"],
+        ),
+        (
+            LOGIN | {"security.protocol": "plaintext"},
+            ["`sasl.mechanism` has no effect without `security.protocol`: sasl_ssl or sasl_plaintext"],
+        ),
+        ({"ssl.ca.location": "/ca"}, ["`ssl.ca.location` has no effect without `security.protocol`: ssl or sasl_ssl"]),
+        (
+            LOGIN | {"sasl.mechanism": "OAUTHBEARER"},
+            [
+                "`sasl.oauthbearer.method` must be one of oidc, msk_iam, command, file; unsecured tokens are not supported",
+            ],
+        ),
+    ],
+)
+def test_what_a_login_lacks_is_named(properties: dict[str, str], lacks: list[str]) -> None:
+    assert list(missing(properties)) == lacks

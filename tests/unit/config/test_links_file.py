@@ -54,13 +54,26 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
+        ({"on_loss": "continue"}, "links.a-to-b.on_loss: unknown key; it belongs into `topics.rules`"),
+        ({"slots": 2}, "links.a-to-b.slots: unknown key; it belongs into `groups`"),
+        ({"topics": {"include": 5}}, "links.a-to-b.topics.include: must be a list"),
+        ({"topics": {"rules": {}}}, "links.a-to-b.topics.rules: must be a list"),
+        ({"topics": []}, "links.a-to-b.topics: must be a block of keys and values"),
+        ({"source": None}, "links.a-to-b.source: must be a text"),
+        ({"slot_memory_mib": 1.5}, "links.a-to-b.slot_memory_mib: must be a whole number"),
+        ({"slot_memory_mib": 100_000}, "links.a-to-b.slot_memory_mib: must be at most 65536"),
+        (
+            {"topics": {"include": ["orders.*"]}},
+            "links.a-to-b.topics.include.0: 'orders.*' has other characters than 1 to 249 letters, digits, ., - and _; if it "
+            "is an expression, list it in `regex`",
+        ),
         ({"topic": {}}, "links.a-to-b.topic: unknown key; did you mean 'topics'?"),
         ({"topics": {"includ": ["x"]}}, "links.a-to-b.topics.includ: unknown key; did you mean 'include'?"),
         ({"naming": {"polici": "prefix"}}, "links.a-to-b.naming.polici: unknown key; did you mean 'policy'?"),
         ({"groups": {"default": {"slot": 2}}}, "links.a-to-b.groups.default.slot: unknown key; did you mean 'slots'?"),
-        ({"create_topics": "yes"}, "links.a-to-b.create_topics: Input should be a valid boolean"),
-        ({"groups": {"default": {"slots": "2"}}}, "links.a-to-b.groups.default.slots: Input should be a valid integer"),
-        ({"topics": {"include": "orders"}}, "links.a-to-b.topics.include: Input should be a valid array"),
+        ({"create_topics": "yes"}, "links.a-to-b.create_topics: must be true or false"),
+        ({"groups": {"default": {"slots": "2"}}}, "links.a-to-b.groups.default.slots: must be a whole number"),
+        ({"topics": {"include": "orders"}}, "links.a-to-b.topics.include: must be a list"),
         (
             {"replication_factor": "sorce"},
             "links.a-to-b.replication_factor: must be a number from 1 to 32767 or 'source', not 'sorce'",
@@ -75,14 +88,14 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
             "links.a-to-b.topics.rules.0: overrides.message.timestamp.type: not allowed, since destination topics keep "
             "the timestamps of the source",
         ),
-        ({"ledger_seconds": 9}, "links.a-to-b.ledger_seconds: Input should be greater than or equal to 10"),
-        ({"epoch_seconds": 9}, "links.a-to-b.epoch_seconds: Input should be greater than or equal to 10"),
+        ({"ledger_seconds": 9}, "links.a-to-b.ledger_seconds: must be at least 10"),
+        ({"epoch_seconds": 9}, "links.a-to-b.epoch_seconds: must be at least 10"),
         ({"epoch_seconds": 60, "ledger_seconds": 60}, "links.a-to-b.epoch_seconds: unknown key"),
         ({"destination": "c"}, "links.a-to-b.destination: `clusters` has no cluster 'c'"),
         ({"naming": {"policy": "prefix"}}, "links.a-to-b.naming: policy 'prefix' needs `prefix`"),
         ({"naming": {"prefix": "x."}}, "links.a-to-b.naming: policy 'identity' does not use `prefix`"),
         ({"groups": {"gold": {}}}, "links.a-to-b: groups: `default` is required"),
-        ({"topics": {"rules": [{}]}}, "links.a-to-b.topics.rules.0.match: Field required"),
+        ({"topics": {"rules": [{}]}}, "links.a-to-b.topics.rules.0.match: is required"),
         (
             {"topics": {"rules": [{"match": "x"}, {"match": "y", "on_los": "halt"}]}},
             "links.a-to-b.topics.rules.1.on_los: unknown key; did you mean 'on_loss'?",
@@ -97,7 +110,7 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
         ),
         (
             {"topics": {"budget": {"classes": {"gold": 0}}}},
-            "links.a-to-b.topics.budget.classes.gold: Input should be greater than or equal to 1",
+            "links.a-to-b.topics.budget.classes.gold: must be at least 1",
         ),
         (
             {"topics": {"budget": {"backfill": {"bytes_per_second": 9}}}},
@@ -126,7 +139,7 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
         ),
         (
             {"naming": {"policy": "sufix"}},
-            "links.a-to-b.naming.policy: Input should be 'identity', 'prefix', 'suffix', 'alias' or 'rules'; "
+            "links.a-to-b.naming.policy: must be 'identity', 'prefix', 'suffix', 'alias' or 'rules'; "
             "did you mean 'suffix'?",
         ),
         (
@@ -148,7 +161,7 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
         ({"naming": {"policy": "rules"}}, "links.a-to-b.naming: policy 'rules' needs `rules`"),
         (
             {"naming": {"policy": "alias", "separator": ""}},
-            "links.a-to-b.naming.separator: String should have at least 1 character",
+            "links.a-to-b.naming.separator: must have at least 1 characters",
         ),
         (
             {"topics": {"exclude": ["a{9999999999999999999}"]}},
@@ -255,3 +268,23 @@ def test_no_value_of_a_cluster_is_ever_in_an_error() -> None:
     with pytest.raises(ConfigError) as caught:
         parse(raw, where="x")
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty (keys: clusters, links, pools)"),
+        ("- a\n", "must be an object with the keys clusters, links, pools"),
+        ("clusters: {}\n", "links: is required"),
+        (
+            "clusters: {}\nlinks: {l: [}\n",
+            "is neither YAML nor JSON: line 2, column 13: expected the node content, but found '}'",
+        ),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_one_line_with_the_place(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "links.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        load(file)
+    assert str(refused.value) == f"links file {file}: {problem}"

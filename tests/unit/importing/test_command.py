@@ -1,5 +1,6 @@
 """`strait import`: a links file on standard output, what is not in it on standard error, and never a secret."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -41,10 +42,8 @@ def test_the_links_file_is_what_strait_reads(tmp_path: Path) -> None:
     assert file.clusters["us"]["bootstrap.servers"] == "u:1,u:2"
     assert file.clusters["us"]["sasl.password"] == "${directory:/run/secrets:us.sasl.password}"
     assert "# Put the secret of `us.sasl.jaas.config` into this file, /run/secrets/us.sasl.password." in result.stdout
-    assert (
-        result.stderr
-        == "left out  eu->us.checkpoints.topic.replication.factor: the topic for checkpoints is created with the broker's defaults\n"
-    )
+    why = "the topic for checkpoints is created with the broker's defaults"
+    assert result.stderr == f"behaves differently (1):\n  eu->us.checkpoints.topic.replication.factor: {why}\n"
     assert "hunter2" not in result.output
 
 
@@ -57,8 +56,63 @@ def test_json_has_the_same_and_what_is_left_out(tmp_path: Path) -> None:
     assert said["left_out"] == {
         "eu->us.checkpoints.topic.replication.factor": "the topic for checkpoints is created with the broker's defaults"
     }
+    assert (said["first"], said["differs"], said["needless"]) == ({}, said["left_out"], {})
     assert {"at": ["links", "eu-to-us", "configs", "sync"], "note": "MirrorMaker 2's default."} in said["notes"]
     assert result.stderr == ""
+
+
+LOST = """
+us.sasl.mechanism = GSSAPI
+us.sasl.jaas.config = Krb5LoginModule required keyTab="/x";
+eu.security.protocol = SSL
+eu.ssl.keystore.location = /etc/eu.jks
+eu->us.transforms = some
+eu->us.transforms.some.type = org.apache.kafka.connect.transforms.Filter
+tasks.max = 2
+us.producer.linger.ms = 5
+eu.consumer.max.poll.records = 5
+"""
+
+
+def test_a_login_and_a_filter_that_are_lost_come_first_with_comments_and_exit_code_3(tmp_path: Path) -> None:
+    (tmp_path / "mm2.properties").write_text(PROPERTIES + LOST)
+    result = run("mm2", tmp_path / "mm2.properties")
+    assert result.exit_code == 3
+    lines = result.stderr.splitlines()
+    assert lines[0] == "correct this first, at the comments FIRST in the links file (5):"
+    lost = {"us.sasl.mechanism", "us.sasl.jaas.config", "eu.ssl.keystore.location"}
+    lost |= {"eu->us.transforms", "eu->us.transforms.some.type"}
+    assert {line.partition(":")[0].strip() for line in lines[1:6]} == lost
+    assert lines[6] == "behaves differently (1):"
+    assert lines[8] == "not needed (2); --verbose lists them"
+    assert len(lines) == 9
+    before = {}
+    for line, following in itertools.pairwise(result.stdout.splitlines()):
+        if "# FIRST: " in line and "# FIRST: " not in following:
+            before[following.strip()] = line
+    assert set(before) == {"eu:", "us:", "eu-to-us:"}
+    shown = run("mm2", tmp_path / "mm2.properties", "--verbose").stderr.splitlines()
+    assert shown[8] == "not needed (2):"
+    assert {line.partition(":")[0].strip() for line in shown[9:]} == {
+        "us.producer.linger.ms",
+        "eu.consumer.max.poll.records",
+    }
+    (tmp_path / "links.yaml").write_text(result.stdout)
+    validated = CliRunner().invoke(app, ["validate", "-f", str(tmp_path / "links.yaml")])
+    assert "`sasl.mechanism` is missing" in str(validated.exception)
+
+
+def test_both_directions_under_the_same_names_accept_producers_on_both_sides(tmp_path: Path) -> None:
+    same = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+    back = "us->eu.enabled = true\nus->eu.topics = orders\n"
+    file = tmp_path / "mm2.properties"
+    for text, expects in ((PROPERTIES + same + back, True), (PROPERTIES + same, False), (PROPERTIES + back, False)):
+        file.write_text(text)
+        result = run("mm2", file)
+        (tmp_path / "links.yaml").write_text(result.stdout)
+        rules = [link.topics.rules for link in load(tmp_path / "links.yaml").links.values()]
+        assert all((of and of[0].on_foreign == "expect") if expects else not of for of in rules)
+        assert ("producers may write to both sides" in result.stdout) == expects
 
 
 def test_a_connector_and_its_worker_are_read_together(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""`strait validate` and the other commands that need no cluster, as they are typed."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from strait import __version__
+from strait.cli.main import app
+from strait.errors import ConfigError
+
+ENDS = {"a": {"bootstrap.servers": "h:1"}, "b": {"bootstrap.servers": "h:2"}}
+LINK = {"source": "a", "destination": "b", "topics": {"include": ["orders"]}}
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [str(word) for word in arguments])
+    if isinstance(done.exception, ConfigError):
+        return 2, str(done.exception)
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "links.yaml"
+
+
+def test_a_complete_file_is_valid(file: Path) -> None:
+    file.write_text(yaml.safe_dump({"clusters": ENDS, "links": {"l": LINK}}))
+    assert run("validate", "-f", file) == (0, f"{file}: valid: l\n")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "topics", "problem"),
+    [
+        (
+            {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", "sasl.username": "u"},
+            LINK["topics"],
+            "clusters.a: `sasl.password` is missing",
+        ),
+        ({}, {}, "links.l.topics: selects no topic"),
+        ({}, {"include": []}, "links.l.topics: selects no topic"),
+        ({}, {"rules": [{"match": ".*", "on_loss": "continue"}]}, "links.l.topics: selects no topic"),
+    ],
+)
+def test_what_airflow_may_add_is_missing_without_it(
+    file: Path, cluster: dict[str, str], topics: object, problem: str
+) -> None:
+    ends = ENDS | {"a": ENDS["a"] | cluster, "other": {"bootstrap.servers": "h:3", "ssl.ca.location": "/ca"}}
+    file.write_text(yaml.safe_dump({"clusters": ends, "links": {"l": LINK | {"topics": topics}}}))
+    code, said = run("validate", "-f", file)
+    assert (code, problem in said, "--airflow" in said) == (2, True, True)
+    assert "clusters.other" not in said, "no link uses it"
+    assert run("validate", "-f", file, "--airflow")[0] == 0
+
+
+def test_a_link_that_is_meant_to_be_empty_is_valid(file: Path) -> None:
+    file.write_text(yaml.safe_dump({"clusters": ENDS, "links": {"l": LINK | {"topics": {"allow_empty": True}}}}))
+    assert run("validate", "-f", file)[0] == 0
+
+
+def test_strait_alone_shows_its_help() -> None:
+    code, said = run()
+    assert code == 0
+    assert "Usage:" in said and "validate" in said
+
+
+def test_the_version_is_an_option_and_a_command() -> None:
+    assert run("--version") == (0, f"strait {__version__}\n")
+    code, said = run("version")
+    assert code == 0
+    assert said.splitlines()[0].split() == ["strait", __version__]
+    assert "plugins" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (("status", "n"), ["night"]),
+        (("pause", ""), ["day", "night"]),
+        (("validate", "day", "n"), ["night"]),
+        (("wait", "--link", "d"), ["day"]),
+        (("explain", "batch_too"), ["batch_too_large"]),
+    ],
+)
+def test_a_shell_completes_links_and_reason_codes(
+    file: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], completed: list[str]
+) -> None:
+    file.write_text(yaml.safe_dump({"clusters": ENDS, "links": {"night": LINK, "day": LINK}}))
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+    monkeypatch.setenv("COMP_WORDS", "\n".join(("strait", *words)))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    monkeypatch.setenv("_STRAIT_COMPLETE", "complete_bash")
+    shown = CliRunner().invoke(app, prog_name="strait").output
+    assert shown.split() == completed
