@@ -20,8 +20,8 @@ and each published plan has a cost."""
 
 LIVE_HEADROOM = 1.5
 """Bandwidth reserved for partitions outside the backfill task group, as a multiple of their load, since the load can
-grow before the next plan. More than 1 + `ALIKE`: what they copy is all that is measured, so a share that is used up must
-grow by enough to count as another one."""
+grow before the next plan. More than 1 + `ALIKE`: only their replicated bytes are measured, so a share that is used up must grow by
+enough to count as another one."""
 
 LEAST = 0.05
 """Minimum fraction of a budget for the backfill task group, and for all other task groups together."""
