@@ -21,10 +21,10 @@ from strait.demo.folder import (
 )
 from strait.demo.parts import Parts
 from strait.demo.steps import Steps
-from strait.demo.waiting import wait_for
 from strait.embedded.airflow_client import AirflowClient
 from strait.embedded.jars import kafka_jars
 from strait.embedded.kafka import Cluster
+from strait.embedded.waiting import wait_for
 from strait.errors import SetupError
 from strait.launch.java import find_java
 from strait.reasons import Reason

@@ -9,7 +9,6 @@ import os
 import secrets
 import signal
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import psutil
 from strait.embedded.airflow_client import AirflowClient
 from strait.embedded.airflow_health import CONSEQUENCES, components_at
 from strait.embedded.detached import Detached
+from strait.embedded.waiting import wait_for
 from strait.errors import SetupError
 
 USER = "admin"
@@ -56,16 +56,19 @@ class LocalAirflow:
 
     def wait_until_healthy(self, timeout_seconds: float = 180) -> None:
         """Wait until all components are healthy. Raises SetupError if Airflow exits, or is not healthy in time."""
-        deadline = time.monotonic() + timeout_seconds
-        while missing := self.missing_components():
-            if self.pid is None:
-                raise SetupError("Airflow: starting: it ended", hint=f"read the end of {self.log}")
-            if time.monotonic() > deadline:
-                raise SetupError(
-                    f"Airflow: starting: {', '.join(missing)} not healthy after {timeout_seconds:.0f} s",
-                    hint=f"read the end of {self.log}",
-                )
-            time.sleep(0.2)
+        hint = f"read the end of {self.log}"
+        missing: list[str] = []
+
+        def healthy() -> bool:
+            missing[:] = self.missing_components()
+            if missing and self.pid is None:
+                raise SetupError("Airflow: starting: it ended", hint=hint)
+            return not missing
+
+        def so_far() -> str:
+            return f"not healthy: {', '.join(missing)}"
+
+        wait_for("Airflow: starting", timeout_seconds, healthy, so_far=so_far, hint=hint)
 
     def stop(self) -> None:
         """Stop Airflow and all its components. Spark applications that its tasks submitted keep running."""

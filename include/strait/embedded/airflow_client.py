@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import httpx
 
+from strait.embedded.waiting import wait_for
 from strait.errors import SetupError
 
 Json = dict[str, Any]
@@ -113,12 +114,12 @@ class AirflowClient:
 
     def wait_for_run(self, dag: str, run_id: str, timeout_seconds: float) -> str:
         """Return the final state of a run, `success` or `failed`. Raises SetupError if it is not over in time."""
-        deadline = time.monotonic() + timeout_seconds
-        while (state := self.run(dag, run_id)["state"]) not in ("success", "failed"):
-            if time.monotonic() > deadline:
-                raise SetupError(f"Airflow: run {run_id} of {dag} is still {state} after {timeout_seconds:.0f} s")
-            time.sleep(0.5)
-        return cast(str, state)
+
+        def over() -> str:
+            state = cast(str, self.run(dag, run_id)["state"])
+            return state if state in ("success", "failed") else ""
+
+        return wait_for(f"Airflow: run {run_id} of {dag}", timeout_seconds, over)
 
     def _task_instances(self, dag: str, run_id: str) -> list[Json]:
         return self._all(f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances", "task_instances")

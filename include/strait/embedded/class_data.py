@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
@@ -17,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from strait.embedded import jars
 from strait.embedded.kafka import Cluster
+from strait.embedded.waiting import wait_for
 from strait.errors import SetupError
 from strait.launch.step import run_step
 
@@ -43,11 +43,10 @@ def make() -> Path:
             pid = cluster.pid(1)
             assert pid is not None  # it has just answered
             os.kill(pid, signal.SIGTERM)
-            deadline = time.monotonic() + _DUMP_SECONDS
-            while cluster.pid(1) is not None and time.monotonic() < deadline:  # `stop` would not wait long enough
-                time.sleep(0.1)
+            # `stop` would not wait long enough
+            wait_for("embedded Kafka: writing its class-data archive", _DUMP_SECONDS, lambda: cluster.pid(1) is None)
         if not written.is_file():
-            raise SetupError(f"embedded Kafka: its JVM wrote no class-data archive within {_DUMP_SECONDS:.0f} s")
+            raise SetupError("embedded Kafka: its JVM wrote no class-data archive")
         written.replace(archive)
     return archive
 

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +29,7 @@ from strait.embedded.kafka_nodes import (
 )
 from strait.embedded.parent_death import start_leashed
 from strait.embedded.ports import free_ports, require_free
+from strait.embedded.waiting import patience, wait_for
 from strait.errors import SetupError
 from strait.launch.java import find_java
 
@@ -251,7 +251,7 @@ class Cluster:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_START_SECONDS,
+            timeout=_START_SECONDS * patience(),
         )
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip()
@@ -292,25 +292,21 @@ class Cluster:
 
     def _wait_until_ready(self) -> None:
         """Wait until the cluster lists every broker that runs, and each of them answers."""
-        deadline = time.monotonic() + _START_SECONDS
         waiting = {node.id: node for node in self._layout.brokers if self._process(node).pid is not None}
         quick = {"reconnect.backoff.ms": "20", "reconnect.backoff.max.ms": "200", "log_level": "0"}
-        while True:
+
+        def ready() -> bool:
             for node in waiting.values():
                 if self._process(node).pid is None:
                     raise SetupError(f"embedded Kafka {node.name}: ended while starting:\n{self._last_lines(node)}")
             # First the port: it opens after the broker has registered again, so an entry from before its restart
             # cannot be mistaken for this one.
-            if all(map(_listens, waiting.values())) and set(waiting) <= _known_brokers(
+            return all(map(_listens, waiting.values())) and set(waiting) <= _known_brokers(
                 # A new one each time: a client that takes a dead broker for the controller keeps querying it.
                 AdminClient(self.client_properties | quick)
-            ):
-                return
-            if time.monotonic() > deadline:
-                raise SetupError(
-                    f"embedded Kafka: not ready after {_START_SECONDS:.0f} s", hint=f"read the logs in {self.directory}"
-                )
-            time.sleep(0.05)
+            )
+
+        wait_for("embedded Kafka: starting", _START_SECONDS, ready, hint=f"read the logs in {self.directory}")
 
     def _last_lines(self, node: Node, count: int = 8) -> str:
         """Return lines of a node's log, from the first error on; without one its last lines."""
