@@ -22,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import add_row
 from strait.config.links import parse
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import RETENTION_MS, GroupSync
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
+from strait.state.link_handle import ConfiguredLink
 from support.links.engine_link import EngineLink
 
 RESULTS = Path(__file__).parent / "results-consumer-groups.md"
@@ -80,7 +80,7 @@ def main() -> None:
         link = replicated(source, destination, Path(name), asked.partitions)
         try:
             commit_on_source(source, asked.groups, asked.partitions)
-            clusters = LinkClusters.of(parse(link.settings, where="links file"), link.name)
+            clusters = ConfiguredLink.of(parse(link.settings, where="links file"), link.name)
             _, look = timed(GroupSync(clusters).status)
             with GroupSync(clusters) as sync:  # as the application does: it remembers
                 found, commit = timed(sync.sync)

@@ -14,7 +14,6 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
 from strait.config.links import parse
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.commits import MARK
 from strait.consumer_groups.sync import GroupSync
 from strait.embedded.kafka import Cluster
@@ -22,6 +21,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import TopicPolicy
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
@@ -38,7 +38,7 @@ DAY_MS = 86_400_000
 
 
 def sync_of(link: EngineLink, **settings: bool) -> GroupSync:
-    return GroupSync(LinkClusters.of(parse(link.settings, where="links file"), link.name), **settings)
+    return GroupSync(ConfiguredLink.of(parse(link.settings, where="links file"), link.name), **settings)
 
 
 def states(statuses: list[GroupStatus]) -> dict[int, OffsetState]:

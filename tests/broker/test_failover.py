@@ -15,7 +15,6 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync
 from strait.control import pausing
 from strait.control.failover import failover as failovers
@@ -37,6 +36,7 @@ from strait.planning.failover_report import left_behind, next_steps, screen
 from strait.planning.plan.pauses import Scope
 from strait.planning.waves import Wave
 from strait.state.failover_records import Failover, FailoverStep
+from strait.state.link_handle import ConfiguredLink
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit, committed
@@ -513,7 +513,7 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
             what=lambda: f"some are copied: {link.reports(LINK)}",
         )
         commit(source, f"{topic_name}-kept", {TopicPartition(topic_name, 0): 1})
-        of_link = GroupSync(LinkClusters.of(link.file, link.name(LINK)))
+        of_link = GroupSync(ConfiguredLink.of(link.file, link.name(LINK)))
         assert [status.synced for status in of_link.sync()] == [True]
         with pytest.raises(FailoverStopped, match="cluster a answers: a planned failover loses nothing"):
             run(link, kind="unplanned")

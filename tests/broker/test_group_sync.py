@@ -6,13 +6,13 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Producer
 
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups, Offsets
 from strait.planning.consumer_groups import OffsetState
 from strait.state.group_sync_records import GroupSyncReport
+from strait.state.link_handle import LinkHandle
 from strait.state.reader import StateReader
 from strait.state.schema import PlannedGroupSync
 from support.fixtures.waiting import eventually
@@ -157,7 +157,7 @@ def test_an_offset_that_an_operator_set_on_the_destination_stays_until_it_is_tak
         assert committed(link.destination, other, topic_name) == {0: 5}
         assert report.offsets["held_own"] >= 2
         assert {group, other} <= {item.group for item in report.out_of_sync}
-    with GroupSync(LinkClusters.of_application(link.spec), take_over=True) as sync:
+    with GroupSync(LinkHandle.of_application(link.spec), take_over=True) as sync:
         assert [status.synced for status in sync.sync([group])] == [True]
     commit(link.source, group, {place: 80})
     with application(link):
@@ -216,7 +216,7 @@ def test_where_nothing_has_changed_the_destination_is_not_asked(
         assert all(first[name] is again[name] for name in names)  # not even decoded anew
         groups.commit({names[0]: {place: Committed(7, "new")}}, YEAR_MS)
         assert groups.committed(names)[names[0]] == {place: Committed(7, "new")}
-    with GroupSync(LinkClusters.of_application(link.spec), selected=lambda name: name in names) as sync:
+    with GroupSync(LinkHandle.of_application(link.spec), selected=lambda name: name in names) as sync:
         assert {status.group: status.committed for status in sync.sync()} == dict.fromkeys(names, 1)
         assert {status.group: status.synced for status in sync.sync()} == dict.fromkeys(names, True)
         monkeypatch.setattr(ConsumerGroups, "committed", noted)

@@ -8,7 +8,6 @@ import pytest
 from confluent_kafka.admin import ResourceType
 
 from strait.config.links import LinksFile, parse
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
@@ -17,6 +16,7 @@ from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import OffsetState
 from strait.state.compacted_topic import CompactedTopic
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import PlannedGroupSync
 from support.fixtures.waiting import eventually
@@ -84,7 +84,7 @@ def test_its_clients_read_what_strait_groups_says(
         offsets = {place: {"begun": 0, "done": last[place.partition]}.get(word, 17) for place in places}
         commit(clusters.source, group, dict(list(offsets.items())[: 1 if word == "half" else PARTITIONS]))
     file = links_file(link, clusters, topic_name, naming={"policy": naming})
-    sync = GroupSync(LinkClusters.of(file, link))
+    sync = GroupSync(ConfiguredLink.of(file, link))
     with Control(file, link) as control:
         eventually(lambda: control.apply().plan.topics, what="a plan with the topic")
         with copying(control, tmp_path), mirror_client(clusters.destination) as client:

@@ -14,10 +14,10 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
 from strait.config.links import LinksFile, parse
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.offsets import Offsets
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import TopicPolicy
 from strait.state.translation import Fit, Translation
 from support.fixtures.waiting import eventually
@@ -39,7 +39,7 @@ def file_of(link: EngineLink) -> LinksFile:
 def compare(link: EngineLink, topic: str) -> Counter[str]:
     """Compare with a search in both logs, for every offset of each partition, both ways. Returns how many there were of
     each fit. Keys of other producers at the destination begin with "foreign"."""
-    offsets = Offsets(LinkClusters.of(file_of(link), link.name))
+    offsets = Offsets(ConfiguredLink.of(file_of(link), link.name))
     counted: Counter[str] = Counter()
     both = zip(read_all(link.source, topic, PARTITIONS), read_all(link.destination, topic, PARTITIONS), strict=True)
     for partition, (written, found) in enumerate(both):
@@ -120,7 +120,7 @@ def test_what_is_not_replicated_yet_is_the_end_of_what_is_and_says_so(make_link:
     for number in range(10):
         producer.produce(topic_name, b"%d" % number, partition=0)
     assert producer.flush(30) == 0
-    offsets = Offsets(LinkClusters.of(file_of(link), link.name))
+    offsets = Offsets(ConfiguredLink.of(file_of(link), link.name))
     place = TopicPartition(topic_name, 0)
     found = offsets.to_destination([(place, 49), (place, 50), (place, 51), (place, 60)])
     assert [(item.to_offset, item.fit) for item in found] == [

@@ -13,7 +13,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import ResourceType
 
 from strait.config.links import parse
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
@@ -22,6 +21,7 @@ from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.net.handshake import Connection
 from strait.net.share_groups import ShareGroups
 from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.state.link_handle import ConfiguredLink, LinkHandle
 from strait.state.schema import PlannedGroupSync
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
@@ -73,7 +73,7 @@ def copied(link: EngineLink) -> EngineLink:
 
 
 def sync_of(link: EngineLink, **settings: bool) -> GroupSync:
-    return GroupSync(LinkClusters.of(parse(link.settings, where="links file"), link.name), **settings)
+    return GroupSync(ConfiguredLink.of(parse(link.settings, where="links file"), link.name), **settings)
 
 
 def start_at(cluster: Cluster, group: str, topic: str, offset: int) -> int:
@@ -202,7 +202,7 @@ def test_unchanged_share_groups_cost_one_short_request_a_look(
         asked.extend(request.API_KEY for request in requests if request.API_KEY in (77, 90, 91))
         return real(self, requests, most_bytes)
 
-    clusters = LinkClusters.of_application(copied.spec)
+    clusters = LinkHandle.of_application(copied.spec)
     with GroupSync(clusters, selected=lambda name: name in names) as sync:
         assert {status.group: status.committed for status in sync.sync()} == dict.fromkeys(names, 1)
         assert {status.group: status.synced for status in sync.sync()} == dict.fromkeys(names, True)

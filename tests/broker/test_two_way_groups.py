@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from strait.config.app_spec import AppSpec
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.continuous import ContinuousSync
 from strait.consumer_groups.sync import GroupSync
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.state.link_handle import ConfiguredLink
 from strait.state.translation import Fit
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit, committed
@@ -41,7 +41,7 @@ DECIDED = {Fit.EXACT, Fit.OVERLAP}
 
 
 def sync_of(mesh: Mesh, link: tuple[str, str], **settings: bool) -> GroupSync:
-    return GroupSync(LinkClusters.of(mesh.file, mesh.name(link)), **settings)
+    return GroupSync(ConfiguredLink.of(mesh.file, mesh.name(link)), **settings)
 
 
 def until_decided(sync: GroupSync, group: str) -> GroupStatus:

@@ -57,17 +57,16 @@ def groups(
     for each partition.
     """
     from strait.config.consumer_groups import GroupFilter
-    from strait.config.links import load_link
-    from strait.consumer_groups.clusters import LinkClusters
     from strait.consumer_groups.sync import GroupSync
+    from strait.state.link_handle import ConfiguredLink
 
     if take_over and not sync:
         raise typer.BadParameter("it needs --sync", param_hint="--take-over")
     name, wanted = _split(config, link, words or [])
-    file = load_link(config, name)
-    settings = file.links[name].consumer_groups
+    handle = ConfiguredLink.load(config, name)
+    settings = handle.settings.consumer_groups
     of_link = GroupSync(
-        LinkClusters.of(file, name),
+        handle,
         selected=GroupFilter(settings.include, settings.exclude),
         include_moved=include_moved or settings.include_moved,
         take_over=take_over,

@@ -3,11 +3,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from strait.consumer_groups.clusters import LinkClusters
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import SHARE, GroupOffset, GroupStatus, OffsetState
 from strait.state.checkpoints import Checkpoint, OffsetSync
 from strait.state.compacted_topic import CompactedTopic
+from strait.state.link_handle import LinkHandle
 from strait.state.translation import Fit
 
 Pairs = Mapping[TopicPartition, tuple[int, int]]
@@ -17,11 +17,10 @@ Pairs = Mapping[TopicPartition, tuple[int, int]]
 class Checkpoints:
     """For one link; records that its topics already hold are not written again. Raises as `CompactedTopic`."""
 
-    def __init__(self, clusters: LinkClusters, checkpoints_topic: str, offset_syncs_topic: str) -> None:
-        properties, cluster = clusters.properties[clusters.destination], clusters.destination
+    def __init__(self, link: LinkHandle, checkpoints_topic: str, offset_syncs_topic: str) -> None:
         self.topics = checkpoints_topic, offset_syncs_topic
-        self._checkpoints = CompactedTopic(properties, cluster, checkpoints_topic)
-        self._offset_syncs = CompactedTopic(properties, cluster, offset_syncs_topic)
+        self._checkpoints = CompactedTopic(*link.destination, checkpoints_topic)
+        self._offset_syncs = CompactedTopic(*link.destination, offset_syncs_topic)
         self._written: dict[str, tuple[GroupOffset, ...]] = {}
 
     def write(self, found: Sequence[GroupStatus], pairs: Pairs) -> int:

@@ -15,7 +15,6 @@ from strait.config.app_spec import AppSpec
 from strait.config.consumer_groups import GroupFilter
 from strait.config.groups import DEFAULT_GROUP
 from strait.consumer_groups.checkpoints import Checkpoints
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync, Ours
 from strait.errors import StraitError
 from strait.kafka.clients import Rotation
@@ -23,6 +22,7 @@ from strait.planning.consumer_groups import GroupStatus, OffsetState
 from strait.planning.group_reports import most_urgent
 from strait.state.admission import Admission
 from strait.state.group_sync_records import GroupSyncReport
+from strait.state.link_handle import LinkHandle
 from strait.state.schema import PlannedGroupSync
 from strait.state.writer import StateWriter
 
@@ -44,7 +44,7 @@ class ContinuousSync:
     """For one application. ``run`` returns once ``stopped`` is set; errors are reported, logged once, and retried."""
 
     def __init__(self, spec: AppSpec, application: str) -> None:
-        self._clusters = LinkClusters.of_application(spec)
+        self._link = LinkHandle.of_application(spec)
         self._admission = Admission(spec)
         self._application = application
         self._settings: PlannedGroupSync | None = None
@@ -68,8 +68,8 @@ class ContinuousSync:
     def _follow(self, stopped: threading.Event) -> None:
         """Synchronize until an error, or until certificates or a password were rotated: clients are then recreated."""
         self._settings = self._checkpoints = None
-        rotations = [Rotation(properties) for properties in self._clusters.properties.values()]
-        with GroupSync(self._clusters, ours=self._ours) as groups, _Reports(self._clusters) as reports:
+        rotations = [Rotation(properties) for properties, _ in (self._link.source, self._link.destination)]
+        with GroupSync(self._link, ours=self._ours) as groups, _Reports(self._link) as reports:
             while not (stopped.is_set() or any(rotation.due() for rotation in rotations)):
                 settings = self._settings_in_force(groups)
                 if settings is None:
@@ -113,7 +113,7 @@ class ContinuousSync:
         topics = settings.checkpoints_topic, settings.offset_syncs_topic
         try:
             if self._checkpoints is None or self._checkpoints.topics != topics:
-                self._checkpoints = Checkpoints(self._clusters, *topics) if all(topics) else None
+                self._checkpoints = Checkpoints(self._link, *topics) if all(topics) else None
             if self._checkpoints is not None:
                 self._checkpoints.write(found, groups.last_records())
         except StraitError as error:
@@ -129,7 +129,7 @@ class ContinuousSync:
         for status in found:
             states.update(dict(status.states))
         return GroupSyncReport(
-            link=self._clusters.link,
+            link=self._link.name,
             application=self._application,
             at_ms=_now_ms(),
             seconds=round(seconds, 3),
@@ -164,8 +164,8 @@ class ContinuousSync:
 class _Reports:
     """Writes to the reports topic, and on exit waits up to 1 s for the last report."""
 
-    def __init__(self, clusters: LinkClusters) -> None:
-        self._writer = StateWriter(clusters.properties[clusters.destination], clusters.destination, clusters.link)
+    def __init__(self, link: LinkHandle) -> None:
+        self._writer = StateWriter(*link.destination, link.name)
 
     def __enter__(self) -> "_Reports":
         return self

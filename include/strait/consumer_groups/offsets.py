@@ -11,12 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from strait.config.links import load_link
 from strait.config.validation import did_you_mean
-from strait.consumer_groups.clusters import LinkClusters
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
+from strait.state.link_handle import ConfiguredLink, LinkHandle, Side
 from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport, Plan, PlannedTopic
@@ -62,9 +61,9 @@ class Offsets:
         ClusterUnavailable, NotAuthorized, StateError: the map or the logs' ends cannot be read.
     """
 
-    def __init__(self, clusters: LinkClusters) -> None:
-        self._clusters = clusters
-        self._admins: dict[str, Admin] = {}
+    def __init__(self, link: LinkHandle) -> None:
+        self._link = link
+        self._admins: dict[Side, Admin] = {}
         self._reader: StateReader | None = None
         self._keeps = False
         self._last: dict[TopicPartition, _Last] = {}
@@ -85,7 +84,7 @@ class Offsets:
     @classmethod
     def of(cls, path: Path, link: str) -> "Offsets":
         """Return the translator for a link in a links file. Raises ConfigError."""
-        return cls(LinkClusters.of(load_link(path, link), link))
+        return cls(ConfiguredLink.load(path, link))
 
     def to_destination(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
         """Return the destination's offset for each committed offset of a source partition, in the order given."""
@@ -130,16 +129,15 @@ class Offsets:
     def committed(self, group: str, *, on_destination: bool = False) -> dict[TopicPartition, int]:
         """Return the offsets that a consumer group has committed on one side for topics of this link. Raises
         ConfigError if there are none."""
-        cluster = self._clusters.destination if on_destination else self._clusters.source
+        side: Side = "destination" if on_destination else "source"
+        cluster = (self._link.destination if on_destination else self._link.source).name
         with self._state("plan") as state:
             topics = _planned(state)
         names = {topic.destination if on_destination else topic.source for topic in topics}
-        found = {
-            place: offset for place, offset in self._admin(cluster).committed(group).items() if place.topic in names
-        }
+        found = {place: offset for place, offset in self._admin(side).committed(group).items() if place.topic in names}
         if not found:
             raise ConfigError(
-                f"link {self._clusters.link}",
+                f"link {self._link.name}",
                 [f"group {group!r} has no committed offset on {cluster} for a topic of the link"],
             )
         return dict(sorted(found.items()))
@@ -164,10 +162,10 @@ class Offsets:
             reports = _newest(state)
             planned = [(plan.producer_id, topic) for plan in state.plans.values() for topic in plan.topics]
         by_name = {topic.destination if reverse else topic.source: (producer, topic) for producer, topic in planned}
-        topics = {place: _known(self._clusters.link, by_name, place.topic) for place in places}
+        topics = {place: _known(self._link.name, by_name, place.topic) for place in places}
         copies = {place: TopicPartition(topic.destination, place.partition) for place, (_, topic) in topics.items()}
         sources = {place: TopicPartition(topic.source, place.partition) for place, (_, topic) in topics.items()}
-        source, destination = self._admin(self._clusters.source), self._admin(self._clusters.destination)
+        source, destination = self._admin("source"), self._admin("destination")
         ends = destination.offsets_each(set(copies.values()), "end")
         targets, admin = (sources, source) if reverse else (copies, destination)
         starts = admin.offsets_each(set(targets.values()), "earliest")
@@ -184,7 +182,7 @@ class Offsets:
             }
         return {
             place: Known(
-                self._clusters.link,
+                self._link.name,
                 producer,
                 topic,
                 targets[place],
@@ -205,27 +203,22 @@ class Offsets:
             for place, (producer, topic) in topics.items()
         }
 
-    def _admin(self, cluster: str) -> Admin:
-        admin = self._admins.get(cluster) or Admin(self._clusters.properties[cluster], cluster)
+    def _admin(self, side: Side) -> Admin:
+        admin = self._admins.get(side) or self._link.admin(side)
         if self._keeps:
-            self._admins[cluster] = admin
+            self._admins[side] = admin
         return admin
 
     @contextmanager
     def _state(self, *follow: Kind) -> Iterator[StateReader]:
         if self._keeps:
-            self._reader = self._reader or self._new_reader(*_KINDS)
+            self._reader = self._reader or self._link.state(*_KINDS)
             self._reader.catch_up()
             yield self._reader
             return
-        with self._new_reader(*follow) as state:
+        with self._link.state(*follow) as state:
             state.catch_up()
             yield state
-
-    def _new_reader(self, *follow: Kind) -> StateReader:
-        destination = self._clusters.destination
-        properties = self._clusters.properties[destination]
-        return StateReader(properties, destination, self._clusters.link, follow=follow)
 
 
 def _planned(state: StateReader) -> list[PlannedTopic]:

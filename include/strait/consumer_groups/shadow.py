@@ -4,12 +4,11 @@ failover that does not touch any group in use."""
 from collections.abc import Sequence
 
 from strait.config import naming
-from strait.consumer_groups.clusters import LinkClusters
-from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net import consumer_groups as net
 from strait.net import error_policy
 from strait.planning.consumer_groups import SHARE, GroupStatus, with_refused
+from strait.state.link_handle import LinkHandle
 from strait.wire import error_codes
 
 _RETENTION_MS = 600_000
@@ -18,24 +17,23 @@ _RETENTION_MS = 600_000
 _NO_RIGHT = (error_codes.GROUP_AUTHORIZATION_FAILED, error_codes.TOPIC_AUTHORIZATION_FAILED)
 
 
-def try_shadow_groups(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> tuple[int, list[str]]:
+def try_shadow_groups(link: LinkHandle, statuses: Sequence[GroupStatus]) -> tuple[int, list[str]]:
     """Return how many groups were tried, and the offsets that were not committed or not read back as committed. Raises
     ClusterUnavailable, NotAuthorized."""
     wanted = {
-        f"{naming.STATE_PREFIX}{clusters.link}.rehearsal.{status.group}": {
+        f"{naming.STATE_PREFIX}{link.name}.rehearsal.{status.group}": {
             item.target: net.Committed(item.to_offset, "") for item in status.offsets if item.to_offset is not None
         }
         for status in statuses
         if not status.note and status.source.kind != SHARE
     }
     wanted = {name: offsets for name, offsets in wanted.items() if offsets}
-    properties, destination = clusters.properties[clusters.destination], clusters.destination
     try:
-        with net.ConsumerGroups(properties, destination) as groups:
+        with net.ConsumerGroups(*link.destination) as groups:
             codes = groups.commit(wanted, _RETENTION_MS)
             told = groups.committed(wanted)
     finally:
-        Admin(properties, destination).delete_groups_each(list(wanted))
+        link.admin("destination").delete_groups_each(list(wanted))
     wrong = []
     for name, offsets in wanted.items():
         kept = told.get(name, error_policy.NOT_ANSWERED)
@@ -48,7 +46,7 @@ def try_shadow_groups(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -
     return len(wanted), wrong
 
 
-def with_refusals(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> list[GroupStatus]:
+def with_refusals(link: LinkHandle, statuses: Sequence[GroupStatus]) -> list[GroupStatus]:
     """Return the statuses, with the offsets that the destination would reject for lack of a permission. Writes nothing.
     Raises ClusterUnavailable, NotAuthorized."""
     wanted = {
@@ -58,7 +56,7 @@ def with_refusals(clusters: LinkClusters, statuses: Sequence[GroupStatus]) -> li
         for status in statuses
         if status.selected and not status.note and status.source.kind != SHARE
     }
-    with net.ConsumerGroups(clusters.properties[clusters.destination], clusters.destination) as groups:
+    with net.ConsumerGroups(*link.destination) as groups:
         codes = groups.try_commit({name: offsets for name, offsets in wanted.items() if offsets})
     refused = {
         name: {place: error_policy.name(code) for place, code in of_group.items() if code in _NO_RIGHT}

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from strait.config.validation import did_you_mean
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.commits import before_pending, commits_of, in_sync, of_others, refusals, with_mark_alone
 from strait.consumer_groups.offsets import Offsets
 from strait.consumer_groups.two_way import TwoWay
@@ -34,6 +33,7 @@ from strait.planning.consumer_groups import (
     status_of,
     written,
 )
+from strait.state.link_handle import LinkHandle
 from strait.state.schema import Plan
 from strait.state.signing import Proof
 from strait.state.translation import Translation
@@ -103,7 +103,7 @@ class GroupSync:
 
     def __init__(
         self,
-        clusters: LinkClusters,
+        link: LinkHandle,
         *,
         selected: Callable[[str], bool] = lambda _: True,
         include_moved: bool = False,
@@ -111,16 +111,16 @@ class GroupSync:
         leave: Collection[str] = (),
         ours: Ours | None = None,
     ) -> None:
-        self._clusters = clusters
+        self._link = link
         self._ours: Ours = {} if ours is None else ours
         self._selected = selected
         self._include_moved = include_moved
         self._take_over = take_over
         self._leave = frozenset(leave)
-        self._offsets = Offsets(clusters)
-        self._two_way = TwoWay(clusters, self._offsets)
-        self._source = net.ConsumerGroups(clusters.properties[clusters.source], clusters.source)
-        self._destination = net.ConsumerGroups(clusters.properties[clusters.destination], clusters.destination)
+        self._offsets = Offsets(link)
+        self._two_way = TwoWay(link, self._offsets)
+        self._source = net.ConsumerGroups(*link.source)
+        self._destination = net.ConsumerGroups(*link.destination)
         self._shares_here = ShareGroups(self._source.coordinators)
         self._shares_there = ShareGroups(self._destination.coordinators)
         self._known: dict[str, _Known] = {}
@@ -197,7 +197,7 @@ class GroupSync:
             if known and known.until > now and known.facts == _facts(name, observed):
                 remembered[name] = known.status
             elif isinstance(told, int):
-                refusals[name] = f"reading its offsets on {self._clusters.source}: {error_policy.name(told)}"
+                refusals[name] = f"reading its offsets on {self._link.source.name}: {error_policy.name(told)}"
             else:
                 anew[name] = {place: item for place, item in told.items() if place.topic in observed.topics}
         decided, present = self._decide(anew, refusals, observed)
@@ -227,7 +227,7 @@ class GroupSync:
         topics = {topic.source for plan in plans.values() for topic in plan.topics}
         if not topics:
             raise ConfigError(
-                f"link {self._clusters.link}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
+                f"link {self._link.name}", ["it has no plan with topics yet"], hint="run strait apply, or start it"
             )
         chosen = names or {
             name
@@ -252,7 +252,7 @@ class GroupSync:
         refusals = dict(refusals)
         for name, told in self._present((name for name, offsets in ours.items() if offsets), observed).items():
             if isinstance(told, int):
-                refusals[name] = f"reading its offsets on {self._clusters.destination}: {error_policy.name(told)}"
+                refusals[name] = f"reading its offsets on {self._link.destination.name}: {error_policy.name(told)}"
             else:
                 present[name] = told
         asked = [(name, place) for name in present for place in ours[name]]
@@ -306,12 +306,12 @@ class GroupSync:
 
     def _check(self, names: set[str], here: Mapping[str, Side]) -> None:
         problems = [
-            f"{self._clusters.source} has no consumer group {name!r}{did_you_mean(name, here)}"
+            f"{self._link.source.name} has no consumer group {name!r}{did_you_mean(name, here)}"
             for name in sorted(names - here.keys())
         ]
         if problems:
             hint = "a group that this principal may not DESCRIBE is not listed"
-            raise ConfigError(f"link {self._clusters.link}", problems, hint=hint)
+            raise ConfigError(f"link {self._link.name}", problems, hint=hint)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from strait.config import naming
-from strait.consumer_groups.clusters import LinkClusters
+from strait.config.cluster import Cluster
 from strait.consumer_groups.offsets import Known, Offsets, result
 from strait.errors import NotAuthorized, StateError
 from strait.model import TopicPartition
@@ -28,6 +28,7 @@ from strait.planning.two_way import (
     continuation,
     obstacle,
 )
+from strait.state.link_handle import LinkHandle
 from strait.state.reader import StateReader
 from strait.state.registrations import registrations
 from strait.state.schema import Plan, Registration
@@ -63,11 +64,11 @@ class TwoWay:
     Raises (every method): ClusterUnavailable, NotAuthorized, StateError.
     """
 
-    def __init__(self, clusters: LinkClusters, offsets: Offsets) -> None:
-        self._clusters = clusters
+    def __init__(self, link: LinkHandle, offsets: Offsets) -> None:
+        self._link = link
         self._offsets = offsets
-        self._here = PartitionLogs(clusters.properties[clusters.source], clusters.source)
-        self._there = PartitionLogs(clusters.properties[clusters.destination], clusters.destination)
+        self._here = PartitionLogs(*link.source)
+        self._there = PartitionLogs(*link.destination)
         self._back: dict[str, Offsets] = {}
         self._registers: tuple[list[_Link], list[_Link]] = [], []
         self._unread = ""
@@ -114,20 +115,19 @@ class TwoWay:
         if time.monotonic() < self._until:
             return
         self._unread = ""
-        self._registers = self._register(self._clusters.source), self._register(self._clusters.destination)
+        self._registers = self._register(self._link.source), self._register(self._link.destination)
         self._until = time.monotonic() + _REMEMBERED_SECONDS
 
-    def _register(self, cluster: str) -> list[_Link]:
-        properties = self._clusters.properties[cluster]
+    def _register(self, cluster: Cluster) -> list[_Link]:
         try:
-            known = registrations(properties, cluster)
+            known = registrations(*cluster)
         except NotAuthorized as error:
             self._unread = str(error)
             return []
         if known.trouble:
-            self._unread = f"cluster {cluster}: topic {naming.PRODUCERS_TOPIC}: {known.trouble}"
+            self._unread = f"cluster {cluster.name}: topic {naming.PRODUCERS_TOPIC}: {known.trouble}"
         links = (one for one in known.all() if one.purpose == "link")
-        return [_Link(one, _plans(properties, cluster, one.link)) for one in links]
+        return [_Link(one, _plans(cluster, one.link)) for one in links]
 
     def _link_back(self, known: Known) -> tuple[str, str]:
         """Return the link back's name, or why none carries over all that other producers write."""
@@ -139,7 +139,7 @@ class TwoWay:
         )
         there = next((one for one in into_destination if one.registration.producer_id == known.producer_id), None)
         if there is None or there.topic is None:
-            return "", f"link {known.link} is not registered on {self._clusters.destination}"
+            return "", f"link {known.link} is not registered on {self._link.destination.name}"
         ends = there.registration.source, there.registration.destination
         back = [
             one
@@ -150,7 +150,7 @@ class TwoWay:
         ]
         if len(back) != 1:
             number = "several links replicate" if back else "no link is known to replicate"
-            way = f"{known.topic.destination} from {self._clusters.destination} to {self._clusters.source}"
+            way = f"{known.topic.destination} from {self._link.destination.name} to {self._link.source.name}"
             return "", f"{number} {way}"
         others = [one for one in into_source if one is not back[0]]
         return back[0].registration.link, obstacle(
@@ -159,8 +159,7 @@ class TwoWay:
 
     def _offsets_back(self, link: str) -> Offsets:
         if link not in self._back:
-            ends = self._clusters.destination, self._clusters.source
-            offsets = Offsets(LinkClusters(link, *ends, self._clusters.properties))
+            offsets = Offsets(LinkHandle(link, self._link.destination, self._link.source))
             self._back[link] = self._open.enter_context(offsets)
         return self._back[link]
 
@@ -226,9 +225,9 @@ def _held(place: TopicPartition, offset: int, known: Known, why: str) -> Transla
     return Translation(*place, offset, known.target.topic, None, str(Fit.UNKNOWN), why, shared=True)
 
 
-def _plans(properties: Mapping[str, str], cluster: str, link: str) -> Mapping[str, Plan] | None:
+def _plans(cluster: Cluster, link: str) -> Mapping[str, Plan] | None:
     try:
-        with StateReader(properties, cluster, link, follow=("plan",)) as state:
+        with StateReader(*cluster, link, follow=("plan",)) as state:
             state.catch_up()
             return dict(state.plans)
     except (NotAuthorized, StateError):

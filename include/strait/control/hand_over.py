@@ -13,7 +13,6 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from strait.config.links import LinksFile
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.offsets import Offsets
 from strait.control.copy_ends import Side, ends_of, look_at_copies
 from strait.control.move_in import GROWTH_SECONDS
@@ -24,6 +23,7 @@ from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.broker_requests import await_topic_everywhere
 from strait.planning.topics.move_in import Match
+from strait.state.link_handle import ConfiguredLink
 from strait.state.positions import ConnectOffset, Position, connect_record, read_connect
 from strait.state.schema import Plan
 from strait.state.translation import Fit
@@ -56,8 +56,8 @@ def positions(file: LinksFile, link: str) -> list[Position]:
         ConfigError: the link has no plan.
         ClusterUnavailable, NotAuthorized, StateError
     """
-    clusters = LinkClusters.of(file, link)
-    offsets = Offsets(clusters)
+    handle = ConfiguredLink.of(file, link)
+    offsets = Offsets(handle)
     plans = offsets.plans()
     counts = {(topic.source, topic.destination): len(topic.slots) for plan in plans.values() for topic in plan.topics}
     if not counts:
@@ -65,8 +65,7 @@ def positions(file: LinksFile, link: str) -> list[Position]:
     sources = {
         TopicPartition(copy, number): topic for (topic, copy), count in counts.items() for number in range(count)
     }
-    destination = Admin(clusters.properties[clusters.destination], clusters.destination)
-    ends = destination.offsets_each(sources, "end")
+    ends = handle.admin("destination").offsets_each(sources, "end")
     found = offsets.to_source((copy, ends.results[copy]) for copy in sources if copy in ends.results)
     known = [
         Position(
@@ -136,12 +135,9 @@ def hand_over(
         ConfigError: the link copies, or a position is not certain; nothing was written.
         ClusterUnavailable, NotAuthorized, StateError
     """
-    clusters = LinkClusters.of(file, link)
-    _require_at_rest(link, Offsets(clusters).plans().values())
-    source, destination = (
-        Side(Admin(clusters.properties[name], name), clusters.properties[name])
-        for name in (clusters.source, clusters.destination)
-    )
+    handle = ConfiguredLink.of(file, link)
+    _require_at_rest(link, Offsets(handle).plans().values())
+    source, destination = (Side(Admin(*cluster), cluster.properties) for cluster in (handle.source, handle.destination))
     at = time.monotonic()
     found = positions(file, link)
     certain = _certain(link, found, source, destination)
@@ -156,9 +152,9 @@ def hand_over(
             [f"topic {moved[0].destination} still grows, so something writes there"],
             hint=f"run `strait wait {link} --for stopped`, and export again",
         )
-    there = _stored_there(clusters.properties[on], on, topic, owner)
+    there = _stored_there(file.clusters[on], on, topic, owner)
     if not dry_run:
-        _write(clusters.properties[on], on, topic, owner, certain, there)
+        _write(file.clusters[on], on, topic, owner, certain, there)
     return certain
 
 

@@ -13,10 +13,10 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
 from strait.config.links import parse
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.offsets import Offsets
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.translation import Fit
 from support.kafka.log_ends import ends
@@ -54,7 +54,7 @@ class Rebuild:
 
 def answers(links: Mapping[str, Any], name: str, topic: str, copy: str, sources: Any, copies: Any) -> Answers:
     """Of every offset of both logs, both ways. ``sources``, ``copies``: the ends of the logs."""
-    offsets = Offsets(LinkClusters.of(parse(dict(links), where="links file"), name))
+    offsets = Offsets(ConfiguredLink.of(parse(dict(links), where="links file"), name))
     there = [(TopicPartition(topic, number), at) for number, end in enumerate(sources) for at in range(end + 1)]
     here = [(TopicPartition(copy, number), at) for number, end in enumerate(copies) for at in range(end + 1)]
     found = {("to", *one): answer for one, answer in zip(there, offsets.to_destination(there), strict=True)}

@@ -9,7 +9,6 @@ from typing import Any
 
 from strait.config.consumer_groups import GroupFilter
 from strait.config.links import LinksFile
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.shadow import with_refusals
 from strait.consumer_groups.sync import GroupSync
 from strait.control.failover.journal import Journal
@@ -34,6 +33,7 @@ from strait.planning.waves import WHOLE_LINK, Wave, moved_topics, wave_of
 from strait.state.codec import is_of_groups
 from strait.state.failover_records import Failover, HeldElsewhere, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
 from strait.state.report_changes import TrafficReport
 from strait.state.schema import Plan
@@ -155,7 +155,7 @@ class Observation:
         its topics. ``sync``: first commit the offsets of the synchronized groups on the destination."""
         if not self.synchronizes:
             return []
-        clusters = LinkClusters.of(self.file, self.name)
+        clusters = ConfiguredLink.of(self.file, self.name)
         include_moved = include_moved or self.link.consumer_groups.include_moved
         how: Any = {"include_moved": include_moved, "leave": self.moved}
         look = GroupSync(clusters, selected=self._selected, **how)
@@ -220,7 +220,7 @@ class Observation:
     def trial(self, *, include_moved: bool) -> list[GroupStatus]:
         """Return the state of the link's consumer groups, including the commits that the destination would reject."""
         return with_refusals(
-            LinkClusters.of(self.file, self.name), self.groups(sync=False, include_moved=include_moved)
+            ConfiguredLink.of(self.file, self.name), self.groups(sync=False, include_moved=include_moved)
         )
 
     def members(self, statuses: Iterable[GroupStatus], topics: Collection[str]) -> Mapping[str, Sequence[Member]]:

@@ -1,7 +1,6 @@
 """A rehearsal: the checks and actions of a failover, with consumer groups of other names, while all clients keep
 working."""
 
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.shadow import next_places, try_shadow_groups
 from strait.control.failover.observation import Observation
 from strait.control.failover.planned import reverse, tail_of, whole
@@ -13,6 +12,7 @@ from strait.planning import failover, failover_report, readiness
 from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check
 from strait.planning.readiness import Sample
+from strait.state.link_handle import ConfiguredLink
 
 _SAMPLES_MOST = 100
 _CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes")
@@ -67,18 +67,14 @@ class Rehearsal:
         return failover.groups(found, accept=self._settings.accept_inexact, soon=True)
 
     def _shadow(self) -> Check:
-        return readiness.shadow(*try_shadow_groups(self._clusters, self._groups))
+        return readiness.shadow(*try_shadow_groups(self._link, self._groups))
 
     def _records(self) -> Check:
         """Compare the next records of each group on both clusters; a record that is not copied yet has no counterpart
         and is skipped."""
         places = next_places(self._groups, _SAMPLES_MOST)
-        properties, (source, destination) = (
-            self._clusters.properties,
-            (self._clusters.source, self._clusters.destination),
-        )
-        here = first_records(properties[source], source, {place: offset for _, place, offset, _, _ in places})
-        there = first_records(properties[destination], destination, {place: offset for *_, place, offset in places})
+        here = first_records(*self._link.source, {place: offset for _, place, offset, _, _ in places})
+        there = first_records(*self._link.destination, {place: offset for *_, place, offset in places})
         return readiness.samples(
             [
                 Sample(group, place, here[place], there[copy])
@@ -88,5 +84,5 @@ class Rehearsal:
         )
 
     @property
-    def _clusters(self) -> LinkClusters:
-        return LinkClusters.of(self._look.file, self._look.name)
+    def _link(self) -> ConfiguredLink:
+        return ConfiguredLink.of(self._look.file, self._look.name)

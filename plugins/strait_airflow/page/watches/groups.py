@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from strait.config.consumer_groups import GroupFilter
 from strait.config.links import LinksFile
-from strait.consumer_groups.clusters import LinkClusters
 from strait.consumer_groups.sync import GroupSync
 from strait.exporter.background import BackgroundWatch
 from strait.planning.consumer_groups import GroupStatus
+from strait.state.link_handle import ConfiguredLink
 
 LOOK_SECONDS = 15.0
 
@@ -31,10 +31,10 @@ class GroupsWatch(BackgroundWatch[GroupsSeen]):
     """Follows all groups that have offsets in the link's topics, whether or not the link selects them."""
 
     def _follow(self, file: LinksFile) -> None:
-        settings = file.links[self._link].consumer_groups
+        link = ConfiguredLink.of(file, self._link)
+        settings = link.settings.consumer_groups
         selected = GroupFilter(settings.include, settings.exclude)
-        clusters = LinkClusters.of(file, self._link)
-        with GroupSync(clusters, selected=selected, include_moved=settings.include_moved) as groups:
+        with GroupSync(link, selected=selected, include_moved=settings.include_moved) as groups:
             while not self._stopped.is_set() and self._load() == file:  # called again if settings change
                 found = tuple(groups.status(unselected=True))
                 self.newest = GroupsSeen(_now_ms(), found)
