@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
 
 from strait.config.links import load_link
 from strait.control.failover.observation import Observation
+from strait.state.link_handle import ConfiguredLink
 from strait_airflow.page.watches.history import HistoryWatch
 from support.fixtures.waiting import eventually
 
@@ -30,7 +31,7 @@ def _page(file: Path, link: str) -> int:
 
 
 def _failover(file: Path, link: str) -> int:
-    words, _ = Observation(load_link(file, link), link).last_words()
+    words, _ = Observation(ConfiguredLink.load(file, link)).last_words()
     return sum(word.known for word in words.values())
 
 

@@ -21,8 +21,9 @@ def supervisor(file: "LinksFile", link: str, proofs: "Mapping[str, Proof] | None
     """Return the supervisor of a link's applications. ``proofs``: of its plans, needed to act."""
     from strait.config.home import home
     from strait.control.supervision import Supervisor
+    from strait.state.link_handle import ConfiguredLink
 
-    return Supervisor(file, link, home(), proofs)
+    return Supervisor(ConfiguredLink.of(file, link), home(), proofs)
 
 
 def launcher(spark: "Spark") -> "Launcher":

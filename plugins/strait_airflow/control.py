@@ -154,7 +154,7 @@ def metrics(link: str) -> tuple[str, "tuple[Need, ...]"]:
     """Log a line of metrics for each topic, and send them as gauges. Return the first line, and the actions of an operator
     that the link needs."""
     from strait.control.needs import Needs
-    from strait.state.reader import StateReader
+    from strait.state.link_handle import ConfiguredLink
     from strait_airflow import gauges
     from strait_airflow.applications import supervisor
     from strait_airflow.errors import airflow_errors
@@ -162,8 +162,8 @@ def metrics(link: str) -> tuple[str, "tuple[Need, ...]"]:
 
     with airflow_errors(link):
         file = clusters_of(link)
-        destination = file.links[link].destination
-        with StateReader(file.clusters[destination], destination, link, follow=("plan", "map", "reports")) as state:
+        of = ConfiguredLink.of(file, link)
+        with of.state("plan", "map", "reports") as state:
             state.catch_up()
             if not state.plans:
                 return _logged(["no plan was ever published: there is nothing to measure"]), ()
@@ -172,7 +172,7 @@ def metrics(link: str) -> tuple[str, "tuple[Need, ...]"]:
                 state.poll(0.5)
             measured = gauges.measure(file, link, state, earlier)
             dying = supervisor(file, link).dying(state.plans.values())
-            needs = Needs(file, link).of(state, measured.statuses, dying)
+            needs = Needs(of).of(state, measured.statuses, dying)
         return _logged(measured.lines or ["no topic is replicated"]), needs
 
 

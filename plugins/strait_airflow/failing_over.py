@@ -25,6 +25,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     from strait.planning.failover import summary
     from strait.planning.failover_report import screen
     from strait.planning.waves import Wave
+    from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
     from strait_airflow.hook_dags import run_dag
     from strait_airflow.settings import clusters_of, with_live_topics
@@ -50,13 +51,13 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     )
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
-        file = with_live_topics(clusters_of(link, reverse=True, beside=True), link)
+        of = ConfiguredLink.of(with_live_topics(clusters_of(link, reverse=True, beside=True), link), link)
         act = failover.dry_run if asked["dry_run"] else failover.run
-        record = act(file, link, asked["kind"], settings, _tell, run_dag)
+        record = act(of, asked["kind"], settings, _tell, run_dag)
     if asked["dry_run"]:
         held = [step.name for step in record.steps if step.verdict in ("waiting", "failed")]
         return f"link {link}: dry run: " + (f"would wait for, or fail at: {', '.join(held)}" if held else "all holds")
-    servers = file.clusters[file.links[link].destination].get("bootstrap.servers", "")
+    servers = of.destination.properties.get("bootstrap.servers", "")
     for line in screen(record, servers):
         log.info("%s", line)
     return summary(record)
@@ -65,12 +66,13 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
 def unfence(link: str, wave: "Wave") -> str:
     """Remove the last failover's ACLs; abort it if it runs and has not stopped the link. Return a result line."""
     from strait.control.failover import failover
+    from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
     from strait_airflow.hook_dags import run_dag
     from strait_airflow.settings import clusters_of
 
     with airflow_errors():
-        record, lifted = failover.unfence(clusters_of(link), link, _tell, run_dag, wave)
+        record, lifted = failover.unfence(ConfiguredLink.of(clusters_of(link), link), _tell, run_dag, wave)
     return f"link {link}: failover {record.id}, {record.outcome}: {lifted} ACLs removed"
 
 
@@ -80,15 +82,16 @@ def rehearse(link: str, by: str, reason: str = "", wave: "Wave | None" = None) -
     from strait.control.failover.turn import Settings
     from strait.planning.failover import summary
     from strait.planning.waves import WHOLE_LINK
+    from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
     from strait_airflow.hook_dags import run_dag
     from strait_airflow.settings import clusters_of, with_live_topics
 
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
-        file = with_live_topics(clusters_of(link, reverse=True), link)
+        of = ConfiguredLink.of(with_live_topics(clusters_of(link, reverse=True), link), link)
         settings = Settings(by=by, reason=reason, wave=wave or WHOLE_LINK)
-        return summary(failover.rehearse(file, link, settings, _tell, run_dag))
+        return summary(failover.rehearse(of, settings, _tell, run_dag))
 
 
 def _tell(step: "FailoverStep") -> None:

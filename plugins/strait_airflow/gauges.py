@@ -55,13 +55,15 @@ def measure(
     from strait.control.group_status import group_status
     from strait.planning.group_reports import summary
     from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
+    from strait.state.link_handle import ConfiguredLink
     from strait.text import printable
     from strait_airflow.applications import starting
 
     lines: list[str] = []
     statuses: list[Status] = []
+    of = ConfiguredLink.of(file, link)
     for group, found in sorted(state.plans.items()):
-        status = group_status(file, link, group, state)
+        status = group_status(of, group, state)
         statuses.append(status)
         topics = topic_metrics(status, state.runs, earlier, state.reports)
         missing = missing_destination_partitions(found)

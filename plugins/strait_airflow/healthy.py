@@ -102,9 +102,12 @@ class StartTrigger(BaseTrigger):
 
     def _begin(self) -> "GroupStart":
         from strait.control.group_start import GroupStart
+        from strait.state.link_handle import ConfiguredLink
         from strait_airflow.applications import supervisor
         from strait_airflow.settings import clusters_of
 
         file = clusters_of(self.link)
         supervise = supervisor(file, self.link)
-        return GroupStart(file, self.link, supervise, self.group, self.since_ms, standby=self.standby)
+        return GroupStart(
+            ConfiguredLink.of(file, self.link), supervise, self.group, self.since_ms, standby=self.standby
+        )

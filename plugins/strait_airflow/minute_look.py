@@ -78,22 +78,20 @@ class MinuteLook:
     def _measure(self) -> "tuple[Need, ...] | None":
         """Send the gauges. Return the actions that are needed; None: unknown."""
         from strait.control.needs import Needs
-        from strait.state.reader import StateReader
+        from strait.state.link_handle import ConfiguredLink
         from strait_airflow import gauges
         from strait_airflow.applications import supervisor
 
         file = self.settings.file
         if file is None:
             return None
-        destination = file.links[self._link].destination
-        self._reader = self._reader or StateReader(
-            file.clusters[destination], destination, self._link, follow=("plan", "map", "reports")
-        )
+        link = ConfiguredLink.of(file, self._link)
+        self._reader = self._reader or link.state("plan", "map", "reports")
         self._reader.catch_up()
         gauges.connect()
         measured = gauges.measure(file, self._link, self._reader, self._earlier)
         self._earlier = dict(self._reader.reports)
-        self._needs = self._needs or Needs(file, self._link)
+        self._needs = self._needs or Needs(link)
         dying = supervisor(file, self._link).dying(self._reader.plans.values())
         return self._needs.of(self._reader, measured.statuses, dying) if self._reader.plans else None
 

@@ -20,18 +20,19 @@ def change(link: str, action: Action, what: str, reason: str, by: str) -> str:
     """
     from strait.control import pausing, resolving
     from strait.planning.plan.pauses import Scope, described
+    from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
 
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
-        scope, file = Scope.parse(what), clusters_of(link)
+        scope, of = Scope.parse(what), ConfiguredLink.of(clusters_of(link), link)
         if action == "pause":
-            done = pausing.pause(file, link, scope, by=by, reason=reason)
+            done = pausing.pause(of, scope, by=by, reason=reason)
         elif action == "resume":
-            done = pausing.resume(file, link, scope)
+            done = pausing.resume(of, scope)
         else:
-            done = resolving.resolve(file, link, what, action, by=by, reason=reason)
+            done = resolving.resolve(of, what, action, by=by, reason=reason)
     for item in done.pauses:
         log.info("paused: %s", described(item))
     plans = ", ".join(f"plan {plan.version} of group {plan.group}" for plan in done.published)

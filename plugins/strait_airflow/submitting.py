@@ -153,11 +153,8 @@ def _with_selection(link: str) -> "LinksFile":
 
 def _plans(file: "LinksFile", link: str) -> "tuple[dict[str, Plan], dict[str, Proof], Reports]":
     """Return task group -> its current plan, whether that is proven, and the newest reports."""
-    from strait.state.reader import StateReader
-    from strait.state.signing import with_key
+    from strait.state.link_handle import ConfiguredLink
 
-    destination = file.links[link].destination
-    properties = with_key(file.clusters[destination])
-    with StateReader(properties, destination, link, follow=("plan", "reports")) as state:
+    with ConfiguredLink.of(file, link).with_key().state("plan", "reports") as state:
         state.catch_up()
         return dict(state.plans), dict(state.proofs), dict(state.reports)

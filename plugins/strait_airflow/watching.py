@@ -233,16 +233,16 @@ class _Clusters:
 
     def __init__(self, file: "LinksFile", link: str) -> None:
         from strait.planning.status.health import Hearing
-        from strait.state.reader import StateReader
+        from strait.state.link_handle import ConfiguredLink
         from strait_airflow import sources
         from strait_airflow.applications import supervisor
 
-        source, destination = file.links[link].source, file.links[link].destination
+        of = ConfiguredLink.of(file, link)
         self._file = file
         self._link = link
         self._supervisor = supervisor(file, link)
         self._launcher = self._supervisor.launcher
-        self._reader = StateReader(file.clusters[destination], destination, link, follow=("plan", "reports"))
+        self._reader = of.state("plan", "reports")
         try:
             self._reader.catch_up(CATCH_UP_SECONDS)
         except BaseException:
@@ -253,7 +253,7 @@ class _Clusters:
         self._missing_since: dict[str, float] = {}
         self._started_at: dict[str, float] = {}  # application -> when it was last seen waiting to start
         self.silent_groups: list[str] = []
-        self.source: SourceTopics = sources.join(file.clusters[source], source)
+        self.source: SourceTopics = sources.join(*of.source)
 
     def close(self) -> None:
         from strait_airflow import sources

@@ -14,6 +14,7 @@ from strait.config.links import Spark
 from strait.control.pausing import set_stopped
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch.base import Application
+from strait.state.link_handle import ConfiguredLink
 from strait_airflow import control
 from strait_airflow.applications import launcher
 from strait_airflow.settings import clusters_of
@@ -104,7 +105,7 @@ def test_links_stop_leave_and_join_without_another_submission(links: list[str], 
     for link in links:
         applications(link)
     (before,) = running()
-    set_stopped(clusters_of(first), first, stopped=True, by="test", reason="test")
+    set_stopped(ConfiguredLink.of(clusters_of(first), first), stopped=True, by="test", reason="test")
     applications(first)
     assert sorted(spec().links) == sorted((second, third))
 
@@ -131,6 +132,6 @@ def test_a_removed_link_leaves_and_the_last_one_ends_the_application(
     write(tmp_path, clusters, {first: "main"})
     applications(first)
     assert list(spec().links) == [first]
-    set_stopped(clusters_of(first), first, stopped=True, by="test", reason="test")
+    set_stopped(ConfiguredLink.of(clusters_of(first), first), stopped=True, by="test", reason="test")
     applications(first)
     assert running() == []

@@ -15,6 +15,7 @@ from strait.state.topics import ensure_state_topics
 from strait.wire.records import Record
 from strait_airflow.settling import settle
 from support.kafka.log_ends import ends
+from support.links.handles import handle_into
 from support.links.quarantined import keep_aside
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
@@ -39,7 +40,7 @@ def asked(clusters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dic
 
 
 def left(clusters: Any, link: str) -> list[int]:
-    contents = Quarantine(clusters.destination.client_properties, "b", link).contents()
+    contents = Quarantine(handle_into(clusters.destination.client_properties, "b", link)).contents()
     return [entry.offset for entry in contents.entries() if not entry.settled]
 
 

@@ -20,6 +20,7 @@ from strait.planning.plan.pauses import Scope
 from strait.planning.review.approval import ShownPlan
 from strait.planning.risks.risks import Risk
 from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.topics import delete, produce
@@ -123,7 +124,7 @@ def test_a_state_that_cannot_be_read_refuses_approved_plans_and_pauses_and_chang
         with Control(file, link) as control, pytest.raises(StateError, match="it has v 2, and this version"):
             control.apply(shown=shown)
         with pytest.raises(StateError, match="it has v 2"):
-            pausing.pause(file, link, Scope(), by="ann", reason="")
+            pausing.pause(ConfiguredLink.of(file, link), Scope(), by="ann", reason="")
     finally:  # other tests plan on these clusters, too
         newer.produce(naming.plan_topic(link), key=b'{"group":"default"}', value=None)
         assert newer.flush(30) == 0
@@ -236,7 +237,7 @@ def test_a_recreated_topic_is_copied_on_while_a_new_one_waits_for_approval(
             )
             assert not control.apply().published, "what waits is published once"
             assert topics_of(clusters.destination, news) == []
-            found = link_status(file, link, news)
+            found = link_status(ConfiguredLink.of(file, link), news)
             (row,) = found.rows
             assert row.detail.endswith(" UTC: copying it from earliest") and row.detail.startswith("since 20")
             assert found.groups[0].stuck == {}

@@ -119,7 +119,7 @@ def test_a_link_copies_with_the_documented_rights_and_uses_each_of_them(
     secured: Secured, tmp_path: Path, topic: str
 ) -> None:
     others = Registration(producer_id=1 << 40, link="others", source="elsewhere", destination="here")
-    register(Admin(secured.source.client_properties, "it"), secured.source.client_properties, others, None)
+    register(Admin(secured.source.client_properties, "it"), others, None)
     with running(secured, tmp_path, topic) as it:
         with_an_id = Producer(it.link.source.client_properties | {"enable.idempotence": True})
         produce(it.link, topic, 1000, with_an_id)

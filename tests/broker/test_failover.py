@@ -43,6 +43,7 @@ from support.kafka.groups import Reader, commit, committed
 from support.kafka.log_ends import ends
 from support.kafka.records import read_all
 from support.kafka.transactions import Transactions
+from support.links.handles import handle_into
 from support.links.mesh import Mesh
 from support.proxy import switch
 from support.proxy.gateway import GatedCluster, Gateway
@@ -131,11 +132,11 @@ def until_ready(mesh: Mesh, link: tuple[str, str] = LINK) -> None:
 
 
 def run(link: Mesh, settings: Settings = QUICK, kind: Any = "planned", tell: Any = lambda _: None) -> Failover:
-    return failovers.run(link.file, link.name(LINK), kind, settings, tell)
+    return failovers.run(link.handle(LINK), kind, settings, tell)
 
 
 def stopped(link: Mesh) -> bool:
-    return link_groups(link.file, link.name(LINK)).stopped
+    return link_groups(link.handle(LINK)).stopped
 
 
 def verdicts(record: Failover) -> dict[str, str]:
@@ -185,7 +186,7 @@ def test_consumers_go_on_where_they_were_while_everybody_is_at_work(make_link: M
     again = run(link)  # it is over, so it looks again and says when it was
     assert (again.outcome, again.missing, verdicts(again)["earlier"]) == ("done", (), "warning")
     assert record.id in again.steps[0].detail
-    assert [item.id for item in failovers.history(link.file, link.name(LINK))] == [record.id, again.id]
+    assert [item.id for item in failovers.history(link.handle(LINK))] == [record.id, again.id]
 
 
 class Killed(BaseException):
@@ -217,7 +218,7 @@ def test_a_process_killed_after_any_step_is_continued_by_the_next(
         try:
             record = run(link, settings)
         except Killed:
-            ids |= {item.id for item in failovers.history(link.file, link.name(LINK))}
+            ids |= {item.id for item in failovers.history(link.handle(LINK))}
         else:
             break
     assert record.outcome == "done"
@@ -257,19 +258,19 @@ def test_what_was_done_is_taken_back_where_producers_go_on(secured: Secured, top
             run(link, fenced, tell=lambda step: seen.append(rules()) if step.name == "fence" else None)
         assert seen == [{f"DENY WRITE on topic {topic_name} to {mine}"}]
         assert rules() == before
-        _, record = failovers.history(link.file, link.name(LINK))
+        _, record = failovers.history(link.handle(LINK))
         assert (record.outcome, record.fence, stopped(link)) == ("aborted", (), False)
         done = run(link, replace(fenced, timeout_seconds=60.0))
         assert (done.outcome, done.id != record.id) == ("done", True)
         assert rules() == {f"DENY WRITE on topic {topic_name} to {mine}"}
-        _, lifted = failovers.unfence(link.file, link.name(LINK), lambda _: None)
+        _, lifted = failovers.unfence(link.handle(LINK), lambda _: None)
         assert (lifted, rules()) == (1, before)
         again = run(link, fenced)  # what is asked for now is done now
         assert (again.id != done.id, len(again.fence), len(rules() - before)) == (True, 1, 1)
         wrong = {**secured.sasl(secured.source, "PLAIN"), "sasl.password": "wrong"}
         refused = link.file.model_copy(update={"clusters": {**link.file.clusters, "a": wrong}})
-        assert Observation(link.file, link.name(LINK)).source_trouble() == ""
-        assert "uthentication" in Observation(refused, link.name(LINK)).source_trouble()
+        assert Observation(link.handle(LINK)).source_trouble() == ""
+        assert "uthentication" in Observation(ConfiguredLink.of(refused, link.name(LINK))).source_trouble()
     finally:
         link.stop()
 
@@ -319,7 +320,7 @@ def test_of_two_at_once_the_one_that_began_first_gives_up(make_link: MakeLink) -
         run(link, tell=tell)
     assert others[0].outcome == "done"
     assert stopped(link)
-    assert failovers.history(link.file, link.name(LINK)) == others  # the loser's last words do not count
+    assert failovers.history(link.handle(LINK)) == others  # the loser's last words do not count
     again = run(link)  # a new look, at a link that is stopped
     assert (again.outcome, again.plans) == ("done", others[0].plans)
 
@@ -334,7 +335,7 @@ def test_one_that_was_taken_over_at_its_stop_does_not_stop_the_link(
 
     def taken_over(*given: Any, **how: Any) -> Any:
         monkeypatch.setattr(pausing, "set_stopped", real)
-        journal = Journal(link.clusters["b"].client_properties, "b", link.name(LINK))
+        journal = Journal(handle_into(link.clusters["b"].client_properties, "b", link.name(LINK)))
         (record,) = journal.all()
         assert verdicts(record)["stop"] == "waiting"
         Turn(record, journal, lambda _: None, None)
@@ -355,13 +356,11 @@ def test_a_clock_that_is_ahead_holds_nothing_up_and_hides_no_slot(
     now, now_ns = time.time, time.time_ns
     monkeypatch.setattr(time, "time", lambda: now() + 9)
     monkeypatch.setattr(time, "time_ns", lambda: now_ns() + 9_000_000_000)
-    assert (
-        verdicts(failovers.dry_run(link.file, link.name(LINK), "planned", QUICK, lambda _: None))["copying"] == "done"
-    )
+    assert verdicts(failovers.dry_run(link.handle(LINK), "planned", QUICK, lambda _: None))["copying"] == "done"
     told: list[str] = []
     record = run(link, tell=lambda step: told.append(f"{step.verdict} {step.name} {step.detail}"))
     assert (record.outcome, verdicts(record)["copying"]) == ("done", "done"), told
-    assert link_groups(link.file, link.name(LINK), listen_seconds=2.0).groups[0].slots[0].silent
+    assert link_groups(link.handle(LINK), listen_seconds=2.0).groups[0].slots[0].silent
 
 
 def test_a_failover_cut_off_at_its_stop_looks_again_if_the_link_was_not_stopped(
@@ -428,19 +427,19 @@ def test_what_holds_it_up_is_named_and_a_dry_run_changes_nothing(make_link: Make
     reader.read(10)
     reader.commit()
     Admin(link.clusters["a"].client_properties, "a").grow_each({topic_name: 3})
-    record = failovers.dry_run(link.file, link.name(LINK), "planned", QUICK, lambda _: None)
+    record = failovers.dry_run(link.handle(LINK), "planned", QUICK, lambda _: None)
     found = verdicts(record)
     assert (found["copying"], found["consumers"]) == ("failed", "waiting")
     details = {step.name: step.detail for step in record.steps}
     assert f"1 groups have members on the source: {group}" in details["consumers"]
     assert "partitions" in details["copying"], details
     assert not stopped(link)
-    assert failovers.history(link.file, link.name(LINK)) == []
+    assert failovers.history(link.handle(LINK)) == []
     reader.read(5)
     reader.leave()
     with pytest.raises(FailoverStopped, match="run strait apply first"):
         run(link)
-    assert failovers.history(link.file, link.name(LINK))[0].outcome == "aborted"
+    assert failovers.history(link.handle(LINK))[0].outcome == "aborted"
 
 
 def test_a_look_ahead_judges_groups_as_the_failover_does(make_link: MakeLink, topic_name: str) -> None:
@@ -456,9 +455,7 @@ def test_a_look_ahead_judges_groups_as_the_failover_does(make_link: MakeLink, to
     delete_before(source, second, 10)
 
     def look(*accept: str) -> FailoverStep:
-        record = failovers.dry_run(
-            link.file, link.name(LINK), "planned", replace(QUICK, accept_inexact=accept), lambda _: None
-        )
+        record = failovers.dry_run(link.handle(LINK), "planned", replace(QUICK, accept_inexact=accept), lambda _: None)
         return next(step for step in record.steps if step.name == "groups")
 
     eventually(
@@ -513,11 +510,11 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
             what=lambda: f"some are copied: {link.reports(LINK)}",
         )
         commit(source, f"{topic_name}-kept", {TopicPartition(topic_name, 0): 1})
-        of_link = GroupSync(ConfiguredLink.of(link.file, link.name(LINK)))
+        of_link = GroupSync(link.handle(LINK))
         assert [status.synced for status in of_link.sync()] == [True]
         with pytest.raises(FailoverStopped, match="cluster a answers: a planned failover loses nothing"):
             run(link, kind="unplanned")
-        assert [item.outcome for item in failovers.history(link.file, link.name(LINK))] == ["aborted"]
+        assert [item.outcome for item in failovers.history(link.handle(LINK))] == ["aborted"]
         source.stop()
         record = run(link, kind="unplanned")
         assert record.outcome == "done"
@@ -545,7 +542,7 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
 def test_the_journal_tells_whose_turn_it_is(make_link: MakeLink) -> None:
     link = make_link()
     properties = link.clusters["b"].client_properties
-    journal, name = Journal(properties, "b", link.name(LINK)), link.name(LINK)
+    journal, name = Journal(handle_into(properties, "b", link.name(LINK))), link.name(LINK)
     assert journal.all() == []
     first = Failover(
         id="1",
@@ -560,12 +557,12 @@ def test_the_journal_tells_whose_turn_it_is(make_link: MakeLink) -> None:
     )
     journal.write(first)
     second = first.model_copy(update={"turn": "t2"})
-    Journal(properties, "b", name).write(second)
+    Journal(handle_into(properties, "b", name)).write(second)
     with pytest.raises(FailoverTakenOver):
         journal.write(first)
-    Journal(properties, "b", name).write(second)
+    Journal(handle_into(properties, "b", name)).write(second)
     assert [record.turn for record in journal.all()] == ["t2"]
-    assert [record.turn for record in Journal(properties, "b", name).all()] == ["t2"]
+    assert [record.turn for record in Journal(handle_into(properties, "b", name)).all()] == ["t2"]
 
 
 def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLink, topic_name: str) -> None:
@@ -578,10 +575,10 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
     reader.read(150)  # of both partitions, which have 100 each
     reader.commit()
     eventually(
-        lambda: all(row.state == "caught_up" for row in link_groups(link.file, link.name(LINK)).rows),
+        lambda: all(row.state == "caught_up" for row in link_groups(link.handle(LINK)).rows),
         what="all is copied",
     )
-    record = failovers.rehearse(link.file, link.name(LINK), QUICK, lambda _: None)
+    record = failovers.rehearse(link.handle(LINK), QUICK, lambda _: None)
     found = verdicts(record)
     details = {step.name: step.detail for step in record.steps}
     assert found == dict.fromkeys(("copying", "topics", "settings", "tail", "shadow", "records"), "done") | {
@@ -597,13 +594,13 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
     Admin(link.clusters["b"].client_properties, "b").alter_each(
         {topic_name: ConfigChange({"retention.ms": "3600000"}, ())}
     )
-    worse = failovers.rehearse(link.file, link.name(LINK), QUICK, lambda _: None)
+    worse = failovers.rehearse(link.handle(LINK), QUICK, lambda _: None)
     assert f"{topic_name}: retention.ms 3600000 instead of 604800000" in str(worse.steps)
     assert worse.score == 88
     reader.read(20)
     reader.leave()
     assert run(link).outcome == "done"
-    assert [item.kind for item in failovers.history(link.file, link.name(LINK))] == [
+    assert [item.kind for item in failovers.history(link.handle(LINK))] == [
         "rehearsal",
         "rehearsal",
         "planned",
@@ -616,7 +613,7 @@ def test_the_links_own_heartbeats_are_no_producer(make_link: MakeLink, topic_nam
         control.apply()  # their topic is there now, and is copied
     until_ready(link)
     Writer(link).write(20)
-    eventually(lambda: len(link_groups(link.file, link.name(LINK)).rows) == 3, what="heartbeats are copied")
+    eventually(lambda: len(link_groups(link.handle(LINK)).rows) == 3, what="heartbeats are copied")
     assert run(link, replace(QUICK, quiet_seconds=3.0, timeout_seconds=30.0)).outcome == "done"
 
 
@@ -631,7 +628,7 @@ def test_a_users_topic_that_is_called_like_heartbeats_is_a_topic_like_others(
         pytest.raises(FailoverStopped, match=r"producers: not within 3 s: producers still write to 2 partitions"),
     ):
         run(link, replace(QUICK, timeout_seconds=3.0))
-    assert {part.place.topic for part in TailReader(link.file, link.name(LINK)).parts} == {link.topic}
+    assert {part.place.topic for part in TailReader(link.handle(LINK)).parts} == {link.topic}
 
 
 def test_a_failover_and_one_in_the_other_direction_exclude_each_other(
@@ -649,15 +646,15 @@ def test_a_failover_and_one_in_the_other_direction_exclude_each_other(
     def tell(step: FailoverStep) -> None:
         if step.name == "producers" and not refused:
             with pytest.raises(FailoverStopped) as error:
-                failovers.run(mesh.file, mesh.name(back), "planned", QUICK, lambda _: None)
+                failovers.run(mesh.handle(back), "planned", QUICK, lambda _: None)
             refused.append(str(error.value))
 
-    done = failovers.run(mesh.file, mesh.name(there), "planned", QUICK, tell)
+    done = failovers.run(mesh.handle(there), "planned", QUICK, tell)
     assert done.outcome == "done"
     assert f"link {mesh.name(there)}: failover {done.id}, which a test began" in refused[0]
     assert "is not over: strait failover" in refused[0]
-    assert [item.outcome for item in failovers.history(mesh.file, mesh.name(back))] == ["aborted"]
-    assert not link_groups(mesh.file, mesh.name(back)).stopped
+    assert [item.outcome for item in failovers.history(mesh.handle(back))] == ["aborted"]
+    assert not link_groups(mesh.handle(back)).stopped
 
 
 def test_topics_move_in_waves_while_the_link_copies_the_others(make_link: MakeLink, topic_name: str) -> None:
@@ -744,12 +741,12 @@ def test_a_wave_goes_back_once_its_topics_are_copied_again(make_mesh: Callable[.
     for link in (there, back):
         until_ready(mesh, link)
     wave = replace(QUICK, wave=Wave((topic_name,)), include_moved=True)
-    assert failovers.run(mesh.file, mesh.name(there), "planned", wave, lambda _: None).outcome == "done"
+    assert failovers.run(mesh.handle(there), "planned", wave, lambda _: None).outcome == "done"
     with pytest.raises(FailoverStopped, match=f"tail: link {mesh.name(there)} does not copy 1 of these topics"):
-        failovers.run(mesh.file, mesh.name(back), "planned", wave, lambda _: None)
-    pausing.resume(mesh.file, mesh.name(there), Scope(topic_name))
+        failovers.run(mesh.handle(back), "planned", wave, lambda _: None)
+    pausing.resume(mesh.handle(there), Scope(topic_name))
     until_ready(mesh, there)
-    assert failovers.run(mesh.file, mesh.name(back), "planned", wave, lambda _: None).outcome == "done"
+    assert failovers.run(mesh.handle(back), "planned", wave, lambda _: None).outcome == "done"
 
 
 def test_of_a_waves_groups_only_those_that_are_named_move(make_link: MakeLink, topic_name: str) -> None:
@@ -823,7 +820,7 @@ def test_hooks_switch_a_gateway_and_its_clients_do_not_notice(tmp_path: Path, to
                     until_ready(mesh)
                     with pytest.raises(FailoverStopped, match=r"before stop: test -e .* exited with 1"):
                         run(mesh)
-                    record = failovers.history(mesh.file, mesh.name(LINK))[-1]
+                    record = failovers.history(mesh.handle(LINK))[-1]
                     assert verdicts(record)["after take back"] == "done"
                     before = len(reader.keys)
                     eventually(lambda: len(reader.keys) > before + 20, what="clients are at work on the source again")
@@ -862,20 +859,20 @@ def test_back_and_forth_with_links_both_ways(make_mesh: Callable[..., Mesh], top
     mesh.until_everywhere()
     for link in (there, back):
         until_ready(mesh, link)
-    done = failovers.run(mesh.file, mesh.name(there), "planned", QUICK, lambda _: None)
+    done = failovers.run(mesh.handle(there), "planned", QUICK, lambda _: None)
     assert (done.outcome, done.groups_exact, done.rpo_records) == ("done", 1, 0), done.steps
     mesh.write("b", 100)
     stint("b", 130)
     mesh.kill(there)
     with pytest.raises(FailoverStopped, match=r"strait start .* copies them"):  # nobody knows what a has got since
-        failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, timeout_seconds=30.0), lambda _: None)
-    set_stopped(mesh.file, mesh.name(there), stopped=False, by="a test")
+        failovers.run(mesh.handle(back), "planned", replace(QUICK, timeout_seconds=30.0), lambda _: None)
+    set_stopped(mesh.handle(there), stopped=False, by="a test")
     mesh.start(there)
     mesh.until_everywhere()
     until_ready(mesh, there)
     with pytest.raises(FailoverStopped, match="--include-moved"):
-        failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, timeout_seconds=30.0), lambda _: None)
-    done = failovers.run(mesh.file, mesh.name(back), "planned", replace(QUICK, include_moved=True), lambda _: None)
+        failovers.run(mesh.handle(back), "planned", replace(QUICK, timeout_seconds=30.0), lambda _: None)
+    done = failovers.run(mesh.handle(back), "planned", replace(QUICK, include_moved=True), lambda _: None)
     assert (done.outcome, done.groups_exact, done.rpo_records) == ("done", 1, 0), done.steps
     stint("a", 50)
     assert len(seen) == len(set(seen)) == 300

@@ -60,7 +60,7 @@ def test_there_and_back_each_record_is_processed_once(make_mesh: MakeMesh, topic
             with clients.on(mesh.clusters[link[0]]):
                 mesh.until_ready(link)
                 eventually(lambda written=written: len(clients.written) > written + 200, what="the writer is at work")
-                record = failovers.run(mesh.file, mesh.name(link), "planned", SETTINGS, tell)
+                record = failovers.run(mesh.handle(link), "planned", SETTINGS, tell)
             assert (record.outcome, record.rpo_records, record.groups, record.groups_exact) == ("done", 0, 2, 2), told
             mesh.restart(link)
     assert [sum(line.startswith(f"waiting {who}") for line in told) for who in ("producers", "consumers")] == [2, 2]
@@ -101,7 +101,7 @@ def test_of_a_lost_source_exactly_the_reported_records_are_missed(
             )
             source.kill(1)
             source.stop()
-            record = failovers.run(link.file, link.name(THERE), "unplanned", SETTINGS, lambda _: None)
+            record = failovers.run(link.handle(THERE), "unplanned", SETTINGS, lambda _: None)
         assert (record.outcome, record.groups) == ("done", 4)
         logs = [[item.key or b"" for item in log] for log in read_all(clusters.destination, topic_name, 2)]
         copied = Counter(key for log in logs for key in log)

@@ -20,6 +20,7 @@ from strait.planning.plan.pauses import Scope
 from strait.reasons import Reason
 from strait.state.admission import with_selection_of
 from strait.state.codec import encode
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, Plan, PlannedSettings, PlannedTopic
 from strait.state.signing import HEADER, Keys, Proof
@@ -237,10 +238,15 @@ def test_an_edit_gives_a_forged_plan_no_signature(attacked: Attacked, tmp_path: 
     with attacked.control() as control, copying(control, tmp_path):
         attacked.until_copied(attacked.orders)
         attacked.steal()
-        pause(attacked.file(attacked.orders), attacked.name, Scope(attacked.orders), by="me", reason="a test")
+        pause(
+            ConfiguredLink.of(attacked.file(attacked.orders), attacked.name),
+            Scope(attacked.orders),
+            by="me",
+            reason="a test",
+        )
         eventually(attacked.waits(attacked.salaries, Reason.OUTSIDE_SELECTION), what="the reason is reported")
         assert [topic.source for topic in control.apply().plan.topics] == [attacked.orders]
-        resume(attacked.file(attacked.orders), attacked.name, Scope(attacked.orders))
+        resume(ConfiguredLink.of(attacked.file(attacked.orders), attacked.name), Scope(attacked.orders))
         produce(attacked.clusters.source, attacked.orders, 50)
         attacked.until_copied(attacked.orders)
         assert ends(attacked.clusters.destination, attacked.loot, 1) == [0]

@@ -17,6 +17,7 @@ from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
+from strait.state.link_handle import ConfiguredLink
 from strait.state.positions import ConnectOffset, connect_record
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -90,7 +91,7 @@ def test_mirror_maker_is_taken_over_in_the_middle_of_a_stream_and_given_back(
             eventually(lambda: copied() > stream.written - 100, what="the link catches up")
             assert {one["verdict"] for one in strait.moves("--from-connect", OFFSETS_TOPIC, code=1)} == {"started"}
             strait("export", "--to-connect", OFFSETS_TOPIC, code=2)
-            set_stopped(file, link, stopped=True, by="a test")
+            set_stopped(ConfiguredLink.of(file, link), stopped=True, by="a test")
             time.sleep(1)
         strait("export", "--to-connect", OFFSETS_TOPIC)
         with mirror_maker(tmp_path / "second", source, destination, topic) as maker:
@@ -204,7 +205,7 @@ def test_a_link_exports_its_positions_and_another_one_goes_on_there(
     strait("export", link, code=2)  # it has no plan
     with Control(file, link) as control, copying(control, tmp_path):
         eventually(lambda: exists(destination, topic) and ends(destination, topic, 2) == [50, 50], what="the copy")
-        set_stopped(file, link, stopped=True, by="a test")
+        set_stopped(ConfiguredLink.of(file, link), stopped=True, by="a test")
         time.sleep(1)
     exported = strait("export", link)
     assert exported.splitlines()[1:] == [f"{topic},{number},50,{topic},50,exact" for number in (0, 1)]

@@ -17,6 +17,7 @@ from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.topics import alter, create, delete, exists, grow, look, produce
 from support.links.copying import copying
+from support.links.handles import handle_into
 
 pytestmark = pytest.mark.broker
 
@@ -114,7 +115,7 @@ def test_nothing_is_replayed_into_a_copy_of_another_link_that_halts(clusters: An
     create(clusters.source, topic, 1)
     make("one").apply()
     properties = dict(clusters.destination.client_properties)
-    mine = Quarantine(properties, "b", f"two-{topic[-8:]}")
+    mine = Quarantine(handle_into(properties, "b", f"two-{topic[-8:]}"))
     assert mine.unsettled(Chosen()) == []
     entry = Entry(0, "other", 0, 5, 1, "other", "batch_refused", "", 1, 10)
     with pytest.raises(ConfigError, match=f"{topic} is a copy of {topic} that halts"):

@@ -15,6 +15,7 @@ from strait.config.links import parse
 from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, TopicPolicy
@@ -345,21 +346,21 @@ def test_a_history_that_begins_elsewhere_on_both_sides(clusters: Any, topic_name
     file = parse(links, where="links file")
     with Control(file, link) as control, copying(control, tmp_path):
         eventually(lambda: exists(destination, copy) and ends(destination, copy, 2) == [60, 93], what="the copy")
-    set_stopped(file, link, stopped=True, by="a test")
+    set_stopped(ConfiguredLink.of(file, link), stopped=True, by="a test")
     logs = ends(source, topic, 2), ends(destination, copy, 2)
     before = answers(links, link, topic, copy, *logs)
     assert {answer.fit for answer in before.values()} == {Fit.EXACT, Fit.BEFORE_START}
     delete(destination, naming.map_topic(link))
-    set_stopped(file, link, stopped=False, by="a test")
+    set_stopped(ConfiguredLink.of(file, link), stopped=False, by="a test")
     write(range(200, 202))
     with Control(file, link) as control, copying(control, tmp_path):
         eventually(lambda: reasons(links, link) == {Reason.MAP_RUN_MISSING}, what="it does not guess")
-    set_stopped(file, link, stopped=True, by="a test")
+    set_stopped(ConfiguredLink.of(file, link), stopped=True, by="a test")
     assert ends(destination, copy, 2) == logs[1]
     done = Rebuild(tmp_path, links).partitions("--yes")
     assert [(row["verdict"], row["position"]) for row in done] == [("written", 100), ("written", 100)]
     assert answers(links, link, topic, copy, *logs) == before
-    set_stopped(file, link, stopped=False, by="a test")
+    set_stopped(ConfiguredLink.of(file, link), stopped=False, by="a test")
     write(range(202, 300))
     with Control(file, link) as control:
         with copying(control, tmp_path):
@@ -509,7 +510,7 @@ def test_of_a_two_way_link_only_its_own_records_are_matched(
     mesh.until_everywhere()
     mesh.kill(there)
     name = mesh.name(there)
-    set_stopped(mesh.file, name, stopped=True, by="a test")
+    set_stopped(ConfiguredLink.of(mesh.file, name), stopped=True, by="a test")
     delete(mesh.clusters["b"], naming.map_topic(name))
     clusters = {end: dict(cluster.client_properties) for end, cluster in mesh.clusters.items()}
     of_link = {"source": "a", "destination": "b", "topics": {"include": [topic_name]}}
@@ -525,7 +526,7 @@ def test_of_a_two_way_link_only_its_own_records_are_matched(
             [record.offset for record in of[number] if (record.value or b"").startswith(b"a ")] for of in both
         )
         assert_never_late(after, number, born, copied)
-    set_stopped(mesh.file, name, stopped=False, by="a test")
+    set_stopped(ConfiguredLink.of(mesh.file, name), stopped=False, by="a test")
     mesh.start(there)
     for end in ("a", "b"):
         mesh.write(end, 50)

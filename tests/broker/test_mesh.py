@@ -26,6 +26,7 @@ from strait.kafka.reading import read_topic
 from strait.net.producer_id import transactional_producer_id
 from strait.reasons import Reason
 from strait.state.codec import decode
+from strait.state.link_handle import ConfiguredLink
 from strait.state.publisher import Publication
 from strait.state.schema import Registration, TopicPolicy
 from strait.wire.records import Record
@@ -166,7 +167,7 @@ def test_what_only_one_neighbour_got_of_a_lost_cluster_is_named_and_copied_to_th
         mesh.write(name, 5)  # by now, what was copied would have come to the other one
     eventually(lambda: (held("a"), held("b")) == (130, 130), what=lambda: f"both have all: {held('a')}, {held('b')}")
 
-    set_stopped(mesh.file, lost, stopped=False, by="a test")
+    set_stopped(ConfiguredLink.of(mesh.file, lost), stopped=False, by="a test")
     for link in (("c", "a"), ("c", "b"), ("a", "c"), ("b", "c")):
         mesh.start(link)
     mesh.write("c", 10)
@@ -267,7 +268,7 @@ def delete_register(cluster: Cluster) -> None:
 
 def register_other(cluster: Cluster, producer_id: int) -> None:
     other = Registration(producer_id=producer_id, link="other", source="elsewhere", destination="here")
-    register(Admin(cluster.client_properties, "c"), cluster.client_properties, other, None)
+    register(Admin(cluster.client_properties, "c"), other, None)
 
 
 def test_where_the_register_was_deleted_new_producers_wait_until_it_is_there_again(
@@ -323,7 +324,7 @@ def test_the_register_is_asked_whichever_broker_leads_it(
     link.make_topics()
     other = Registration(producer_id=1 << 40, link="other", source="elsewhere", destination="here")
     properties = three_brokers.client_properties
-    register(Admin(properties, "it"), properties, other, 3)
+    register(Admin(properties, "it"), other, 3)
     link.publish()
     link.start_slot()
     write(three_brokers, topic_name, None, b"one")

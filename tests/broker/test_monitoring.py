@@ -29,6 +29,7 @@ from support.kafka.topics import alter
 from support.links.engine_link import EngineLink
 from support.links.exporting import exporter
 from support.links.group_sync import application
+from support.links.handles import handle_into
 from support.model.reports import plain_report
 from support.monitoring.files import alerts, panels, rule_file
 from support.monitoring.prometheus import Prometheus, running
@@ -71,7 +72,7 @@ class ByHand:
         self._write(self._report(5 * HOUR_MS, log_start=1000), 5 * HOUR_MS)
         self._applications = 0
         ended_ms = int(time.time() * 1000) - 40 * DAY_MS
-        Journal(link.destination.client_properties, "b", link.name).write(
+        Journal(handle_into(link.destination.client_properties, "b", link.name)).write(
             Failover(
                 id="f1",
                 link=link.name,
@@ -163,7 +164,7 @@ def test_every_alert_fires_in_a_drill_and_every_panel_has_data(
     produce(busy, names["slow"], 8_000, at_ms=int(time.time() * 1000) - HOUR_MS, size=2_000)  # minutes of its budget
     produce(busy, names["refused"], 1, size=8_000)
     busy.start_slot()
-    quarantine = Quarantine(busy.destination.client_properties, "b", busy.name)
+    quarantine = Quarantine(handle_into(busy.destination.client_properties, "b", busy.name))
     eventually(lambda: quarantine.contents().entries(), what=lambda: f"it is in quarantine: {busy.log()}")
     settings = busy.settings
     for link in (losing, hand, bare):

@@ -17,6 +17,7 @@ from strait.control.plane import Control
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit
 from support.kafka.log_ends import ends
@@ -259,10 +260,10 @@ def test_what_is_too_far_back_to_be_compared_is_refused_and_can_be_forced(
     monkeypatch.setattr("strait.control.copy_ends.MOST_AGAIN", 800)
     file = parse(settings(source, destination, link), where="links file")
     stored = {TopicPartition(topic, 0): 500}
-    (refused,) = MoveIn(file, link).propose(stored)
+    (refused,) = MoveIn(ConfiguredLink.of(file, link)).propose(stored)
     assert (refused.verdict, refused.start) == ("refused", None)
     assert "from destination offset 500 on" in refused.detail
-    (forced,) = MoveIn(file, link).propose(stored, force=True)
+    (forced,) = MoveIn(ConfiguredLink.of(file, link)).propose(stored, force=True)
     assert (forced.verdict, forced.start) == ("ready", 500)
 
 

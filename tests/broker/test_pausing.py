@@ -18,6 +18,7 @@ from strait.control.link_status import link_status
 from strait.control.plane import Control
 from strait.errors import ConfigError, StateError
 from strait.planning.plan.pauses import Scope
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -82,9 +83,9 @@ def until_followed(link: EngineLink, version: int) -> None:
 def change(link: EngineLink, file: LinksFile, what: str, *, paused: bool) -> None:
     scope = Scope.parse(what)
     if paused:
-        done = pausing.pause(file, link.name, scope, by="ann", reason="a test")
+        done = pausing.pause(ConfiguredLink.of(file, link.name), scope, by="ann", reason="a test")
     else:
-        done = pausing.resume(file, link.name, scope)
+        done = pausing.resume(ConfiguredLink.of(file, link.name), scope)
     for plan in done.published:
         until_followed(link, plan.version)
 
@@ -112,7 +113,7 @@ def test_what_is_paused_stops_alone_and_goes_on_exactly(make_link: MakeLink, top
         change(link, file, "", paused=True)
         change(link, file, f"{first}:1", paused=False)
         before = ends(link.destination, first, 2) + ends(link.destination, second, 1)
-        found = link_status(file, link.name)
+        found = link_status(ConfiguredLink.of(file, link.name))
         assert {(row.state, row.reason) for row in found.rows} == {("waiting", "paused")}
         assert "the link was paused by ann at " in found.rows[0].detail
         assert ends(link.destination, first, 2) + ends(link.destination, second, 1) == before
@@ -144,12 +145,12 @@ def test_pausing_and_resuming_at_random_neither_loses_nor_doubles_a_record(
             what = dice.choice(["", topic_name, f"{topic_name}:0", f"{topic_name}:2"])
             scope = Scope.parse(what)
             if what in paused:
-                pausing.resume(file, link.name, scope)
+                pausing.resume(ConfiguredLink.of(file, link.name), scope)
             else:
-                pausing.pause(file, link.name, scope, by="dice", reason="")
+                pausing.pause(ConfiguredLink.of(file, link.name), scope, by="dice", reason="")
             paused ^= {what}
         for what in paused:
-            pausing.resume(file, link.name, Scope.parse(what))
+            pausing.resume(ConfiguredLink.of(file, link.name), Scope.parse(what))
     link.until_copied()
     link.assert_equal()
 
@@ -166,9 +167,9 @@ def test_a_pause_survives_control_planes_that_publish_at_the_same_time(make_link
     threads = [threading.Thread(target=lambda file=file: cycle(file, link.name), daemon=True) for file in files]
     for thread in threads:
         thread.start()
-    pausing.pause(files[0], link.name, Scope(sorted(link.topics)[0]), by="ann", reason="")
-    pausing.pause(files[0], link.name, Scope(), by="bob", reason="")
-    pausing.resume(files[0], link.name, Scope())
+    pausing.pause(ConfiguredLink.of(files[0], link.name), Scope(sorted(link.topics)[0]), by="ann", reason="")
+    pausing.pause(ConfiguredLink.of(files[0], link.name), Scope(), by="bob", reason="")
+    pausing.resume(ConfiguredLink.of(files[0], link.name), Scope())
     for thread in threads:
         thread.join(120)
     cycle(files[2], link.name)
@@ -190,13 +191,13 @@ def test_what_was_never_planned_or_never_paused_is_refused(make_link: MakeLink, 
     link.make_topics()
     file = links_file(link)
     with pytest.raises(StateError, match="it has no plan yet"):
-        pausing.pause(file, link.name, Scope(), by="ann", reason="")
+        pausing.pause(ConfiguredLink.of(file, link.name), Scope(), by="ann", reason="")
     cycle(file, link.name)
     with pytest.raises(ConfigError, match="is not paused"):
-        pausing.resume(file, link.name, Scope(topic_name))
+        pausing.resume(ConfiguredLink.of(file, link.name), Scope(topic_name))
     with pytest.raises(ConfigError, match=f"has no such topic; did you mean '{topic_name}'"):
-        pausing.pause(file, link.name, Scope(f"{topic_name}x"), by="ann", reason="")
-    last = pausing.pause(file, link.name, Scope(f"{topic_name}-0"), by="ann", reason="")
+        pausing.pause(ConfiguredLink.of(file, link.name), Scope(f"{topic_name}x"), by="ann", reason="")
+    last = pausing.pause(ConfiguredLink.of(file, link.name), Scope(f"{topic_name}-0"), by="ann", reason="")
     assert last.scope == Scope(topic_name, 0)
 
 
@@ -210,15 +211,15 @@ def test_a_link_is_stopped_and_started_while_its_source_is_down(
     cycle(file, link.name)
     source = file.links[link.name].source
     away = file.model_copy(update={"clusters": {**file.clusters, source: {"bootstrap.servers": "127.0.0.1:1"}}})
-    (stopped,) = pausing.set_stopped(away, link.name, stopped=True, by="a test").published
+    (stopped,) = pausing.set_stopped(ConfiguredLink.of(away, link.name), stopped=True, by="a test").published
     assert stopped.stopped
     assert [topic.slots for topic in stopped.topics] == [(0,)]
-    assert pausing.why_stopped(away, link.name).startswith("the link was stopped by a test at ")
-    assert pausing.set_stopped(away, link.name, stopped=True, by="a test").published == []
+    assert pausing.why_stopped(ConfiguredLink.of(away, link.name)).startswith("the link was stopped by a test at ")
+    assert pausing.set_stopped(ConfiguredLink.of(away, link.name), stopped=True, by="a test").published == []
     written = tmp_path / "links.yaml"
     written.write_text(away.model_dump_json(include={"clusters", "links"}, exclude_unset=True))
     run_in_foreground(written, link.name, 30.0, Output.TABLE, start=False)
     assert "the link was stopped by a test at " in capsys.readouterr().out
-    (started,) = pausing.set_stopped(away, link.name, stopped=False, by="a test").published
-    assert pausing.why_stopped(away, link.name) == ""
+    (started,) = pausing.set_stopped(ConfiguredLink.of(away, link.name), stopped=False, by="a test").published
+    assert pausing.why_stopped(ConfiguredLink.of(away, link.name)) == ""
     assert (started.stopped, started.topics) == (False, stopped.topics)

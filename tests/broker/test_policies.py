@@ -12,6 +12,7 @@ from strait.control.plane import Control
 from strait.control.resolving import resolve
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin, NewTopic
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
 from support.fixtures.waiting import eventually
 from support.kafka.records import read_all
@@ -169,7 +170,7 @@ def test_a_deleted_destination_is_created_again_once_somebody_decides_and_the_de
     control, file = begin("halt"), file_of(link, topic_name)
     copy_and_stop(link, control, topic_name, *old)
     with pytest.raises(ConfigError, match="nothing to resolve"):
-        resolve(file, link.name, topic_name, action, by="ann", reason="")
+        resolve(ConfiguredLink.of(file, link.name), topic_name, action, by="ann", reason="")
     for again in (False, True):
         delete(link.destination, topic_name)
         (waiting,) = control.apply().plan.waiting
@@ -183,7 +184,7 @@ def test_a_deleted_destination_is_created_again_once_somebody_decides_and_the_de
         if again:
             break
         assert noted(link) == {(0, "destination_deleted", "halted"), (1, "destination_deleted", "halted")}
-        resolve(file, link.name, topic_name, action, by="ann", reason="a mistake")
+        resolve(ConfiguredLink.of(file, link.name), topic_name, action, by="ann", reason="a mistake")
         (waiting,) = in_force(control).waiting
         assert "decided by ann" in waiting.detail
         produce(link, topic_name, *new)
@@ -217,7 +218,7 @@ def test_a_source_made_anew_is_copied_once_somebody_decides_and_the_next_one_wai
     assert missing.reason == "source_missing"
     assert "does not have topic" in missing.detail and f"they stay in {topic_name}" in missing.detail
     with pytest.raises(ConfigError, match="the source does not have it"):
-        resolve(file, link.name, topic_name, "restart", by="ann", reason="")
+        resolve(ConfiguredLink.of(file, link.name), topic_name, "restart", by="ann", reason="")
     eventually(
         lambda: Admin(link.source.client_properties, "x").create([NewTopic(topic_name, 2, 1)]) == [topic_name],
         what="it is created again",
@@ -225,7 +226,7 @@ def test_a_source_made_anew_is_copied_once_somebody_decides_and_the_next_one_wai
     produce(link, topic_name, *texts("new", 60))
     (waiting,) = control.apply().plan.waiting
     assert waiting.reason == "source_recreated"
-    resolve(file, link.name, topic_name, "restart", by="ann", reason="")
+    resolve(ConfiguredLink.of(file, link.name), topic_name, "restart", by="ann", reason="")
     assert control.apply().plan.waiting == ()
     link.until_copied(160)
     eventually(lambda: control.apply().plan.decisions == (), what="the decision is over")

@@ -24,6 +24,7 @@ from strait.state.reader import StateReader
 from strait.state.schema import Plan, PlannedTopic, TopicPolicy
 from strait.state.topics import ensure_state_topics
 from strait.wire.records import Record
+from support.links.handles import handle_into
 from support.links.quarantined import keep_aside
 
 pytestmark = pytest.mark.broker
@@ -41,7 +42,7 @@ def link(cluster: Cluster, topic_name: str) -> str:
 
 @pytest.fixture
 def quarantine(cluster: Cluster, link: str) -> Quarantine:
-    return Quarantine(cluster.client_properties, "b", link)
+    return Quarantine(handle_into(cluster.client_properties, "b", link))
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def open_offsets(quarantine: Quarantine) -> list[int]:
 
 
 def test_a_link_without_a_quarantine_keeps_nothing_aside(cluster: Cluster, topic_name: str) -> None:
-    assert Quarantine(cluster.client_properties, "b", topic_name).contents().entries() == []
+    assert Quarantine(handle_into(cluster.client_properties, "b", topic_name)).contents().entries() == []
 
 
 def test_a_replayed_record_is_as_it_was_and_is_replayed_once(
@@ -258,7 +259,7 @@ def test_what_is_older_than_the_newest_is_not_read_and_later_only_what_is_new(
     keep_aside(cluster, link, record(1), record(2), record(3))
     with quarantine.settling() as settling:
         settling.drop(quarantine.contents().entries()[:1])
-    newest = Quarantine(cluster.client_properties, "x", link, keeps_settled=False)
+    newest = Quarantine(handle_into(cluster.client_properties, "x", link), keeps_settled=False)
     assert newest.skip_to_newest(4) == 1, "three records, a settlement, and the mark of its transaction"
     assert [entry.at for entry in newest.contents().entries()] == [1, 2]
     keep_aside(cluster, link, record(4))
@@ -267,4 +268,4 @@ def test_what_is_older_than_the_newest_is_not_read_and_later_only_what_is_new(
         settling.drop(quarantine.unsettled(Chosen()))
     assert newest.contents().entries() == []
     assert [entry.settled for entry in quarantine.contents().entries()] == ["dropped"] * 4
-    assert Quarantine(cluster.client_properties, "x", f"{link}-none").skip_to_newest(4) == 0
+    assert Quarantine(handle_into(cluster.client_properties, "x", f"{link}-none")).skip_to_newest(4) == 0

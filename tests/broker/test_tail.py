@@ -18,7 +18,6 @@ from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from strait.cli.main import app
-from strait.config.links import LinksFile
 from strait.control.failover import failover as failovers
 from strait.control.failover.turn import Settings
 from strait.control.link_status import link_groups
@@ -31,6 +30,7 @@ from strait.errors import PlanConflict
 from strait.kafka.admin import Admin, NewTopic
 from strait.planning.plan.pauses import Scope
 from strait.planning.tail import TailPart
+from strait.state.link_handle import ConfiguredLink
 from strait.state.tail_records import TailRecord
 from strait.state.translation import Translator
 from strait.state.writer import StateWriter
@@ -61,6 +61,10 @@ class Site:
         clusters = {name: dict(cluster.client_properties) for name, cluster in mesh.clusters.items()}
         self._path.write_text(yaml.safe_dump({"clusters": clusters, "links": links}))
 
+    @property
+    def handle(self) -> ConfiguredLink:
+        return self.mesh.handle(THERE)
+
     def command(self, *words: str, code: int = 0) -> str:
         """What a command writes to standard output, or where it fails, its error."""
         done = CliRunner().invoke(app, [*words, "--link", self.link, "-f", str(self._path)])
@@ -87,15 +91,15 @@ class Site:
 
     def pause(self, partition: int | None = None) -> None:
         """Returns when the slot copies it no more."""
-        pause(self.mesh.file, self.link, Scope(self.topic, partition), by="a test", reason="")
+        pause(self.handle, Scope(self.topic, partition), by="a test", reason="")
         self.until_state(partition, "waiting")
 
     def until_state(self, partition: int | None, *states: str) -> None:
         def held() -> bool:
-            rows = [row for row in link_groups(self.mesh.file, self.link).rows if partition in (None, row.partition)]
+            rows = [row for row in link_groups(self.handle).rows if partition in (None, row.partition)]
             return bool(rows) and all(row.state in states for row in rows)
 
-        eventually(held, what=lambda: f"{states}: {link_groups(self.mesh.file, self.link).rows} {self.mesh.log()}")
+        eventually(held, what=lambda: f"{states}: {link_groups(self.handle).rows} {self.mesh.log()}")
 
     def until_copied(self, partition: int) -> None:
         """All that can be read of it on a has come to b."""
@@ -144,7 +148,7 @@ class Site:
     def lose(self) -> None:
         """The source, and fail over."""
         self.mesh.clusters["a"].stop()
-        record = failovers.run(self.mesh.file, self.link, "unplanned", DISASTER, lambda _: None)
+        record = failovers.run(self.handle, "unplanned", DISASTER, lambda _: None)
         assert record.outcome == "done"
 
     def come_back(self) -> None:
@@ -265,9 +269,9 @@ def test_what_was_never_copied_is_named_and_exported_and_nothing_else(
             b"%d" % record.offset for record in mine
         ]
 
-    resume(mesh.file, site.link, Scope(topic))
-    resume(mesh.file, site.link, Scope(topic, 1))
-    set_stopped(mesh.file, site.link, stopped=False, by="a test")
+    resume(site.handle, Scope(topic))
+    resume(site.handle, Scope(topic, 1))
+    set_stopped(site.handle, stopped=False, by="a test")
     mesh.start(THERE)
     eventually(lambda: not site.missing(), what=lambda: f"the link copies its tail: {mesh.log()}")
     eventually(lambda: not site.named(), what="nothing is left to name")
@@ -324,7 +328,7 @@ def test_of_two_exports_at_once_the_first_gives_up_and_each_record_is_there_once
     into, properties = f"{site.topic}.tail", site.mesh.clusters["b"].client_properties
     admin = Admin(properties, "b")
     admin.create([NewTopic(into, PARTITIONS, 1)])
-    reader = TailReader(site.mesh.file, site.link)
+    reader = TailReader(site.handle)
 
     def interrupted() -> Iterator[TailRecord]:
         records = reader.records(reader.parts)
@@ -333,7 +337,7 @@ def test_of_two_exports_at_once_the_first_gives_up_and_each_record_is_there_once
         yield from records
 
     with pytest.raises(PlanConflict, match="another export of the tail has begun"):
-        TopicExport(properties, admin, site.link, into).write(interrupted())
+        TopicExport(admin, site.link, into).write(interrupted())
     found = [record.value for records in read_all(site.mesh.clusters["b"], into, PARTITIONS) for record in records]
     assert sorted(found, key=str) == sorted((record.value for record in site.missing().values()), key=str)
     assert site.json("tail", "export", "--to", into)["exported"] == 0
@@ -486,19 +490,19 @@ def test_nothing_is_dropped_of_a_link_that_is_started_meanwhile(
     mesh = site.mesh
     site.pause()
     site.write("late", 6)
-    set_stopped(mesh.file, site.link, stopped=True, by="a test")
+    set_stopped(site.handle, stopped=True, by="a test")
     mesh.kill(THERE)
     eventually(
-        lambda: all(slot.silent for group in link_groups(mesh.file, site.link).groups for slot in group.slots),
+        lambda: all(slot.silent for group in link_groups(site.handle).groups for slot in group.slots),
         what="no slot reports",
     )
 
     looks: list[None] = []
 
-    def at_rest(file: LinksFile, link: str, parts: Collection[TailPart]) -> None:
-        require_at_rest(file, link, parts)
+    def at_rest(link: ConfiguredLink, parts: Collection[TailPart]) -> None:
+        require_at_rest(link, parts)
         looks.append(None)
-        set_stopped(file, link, stopped=len(looks) < 2, by="a test")  # after the last look
+        set_stopped(link, stopped=len(looks) < 2, by="a test")  # after the last look
 
     runs = mesh.runs(THERE)
     words = ("tail", "drop", "--reason", "x", "--yes")
@@ -540,10 +544,10 @@ def test_a_transaction_of_which_a_part_is_gone_otherwise_is_not_called_replicate
     site.pause()
     ledger.write(name, 4)
     ledger.write(name, 4)
-    set_stopped(mesh.file, site.link, stopped=True, by="a test")
+    set_stopped(site.handle, stopped=True, by="a test")
     mesh.kill(THERE)
     eventually(
-        lambda: all(slot.silent for group in link_groups(mesh.file, site.link).groups for slot in group.slots),
+        lambda: all(slot.silent for group in link_groups(site.handle).groups for slot in group.slots),
         what="no slot reports",
     )
     assert site.json("tail", "list")["transactions"] == {"cut": [], "unknown": []}
@@ -606,9 +610,9 @@ def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable
         assert loss["from_offset"] <= min(mine) and loss["to_offset"] > max(mine)
         assert loss["detail"] == f"a test: entered by hand ({len(mine)} records)"
 
-    resume(mesh.file, site.link, Scope(topic))
-    resume(mesh.file, site.link, Scope(topic, 1))
-    set_stopped(mesh.file, site.link, stopped=False, by="a test")
+    resume(site.handle, Scope(topic))
+    resume(site.handle, Scope(topic, 1))
+    set_stopped(site.handle, stopped=False, by="a test")
     mesh.start(THERE)
     site.until_state(None, "caught_up")
     mesh.kill(THERE)
@@ -627,7 +631,7 @@ def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable
     eventually(lambda: site.missing().keys() == dropped.keys(), what=lambda: f"all after it is copied: {mesh.log()}")
     values = [record.value for records in site.read("b") for record in records]
     assert len(values) == len(set(values)) == 8 + 10 + 5 + 10 + 40
-    set_stopped(mesh.file, site.link, stopped=True, by="a test")
+    set_stopped(site.handle, stopped=True, by="a test")
     eventually(lambda: site.named() == [], what="nothing is left to name")
     here = {record.value: record.offset for records in site.read("a") for record in records}
     for partition, records in enumerate(site.read("b")):

@@ -18,7 +18,6 @@ from strait.consumer_groups.sync import GroupSync
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import GroupStatus, OffsetState
-from strait.state.link_handle import ConfiguredLink
 from strait.state.translation import Fit
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit, committed
@@ -41,7 +40,7 @@ DECIDED = {Fit.EXACT, Fit.OVERLAP}
 
 
 def sync_of(mesh: Mesh, link: tuple[str, str], **settings: bool) -> GroupSync:
-    return GroupSync(ConfiguredLink.of(mesh.file, mesh.name(link)), **settings)
+    return GroupSync(mesh.handle(link), **settings)
 
 
 def until_decided(sync: GroupSync, group: str) -> GroupStatus:

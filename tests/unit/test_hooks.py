@@ -16,6 +16,7 @@ from strait.control.failover.turn import Turn
 from strait.errors import ConfigError, FailoverStopped, FailoverTakenOver, HookFailed
 from strait.planning.failover import Check, Verdict
 from strait.state.failover_records import Failover, FailoverStep
+from strait.state.link_handle import ConfiguredLink
 
 RECORD = Failover(
     id="f1", link="l", source="a", destination="b", kind="planned", by="x", turn="t", strait_version="1", began_at_ms=1
@@ -27,16 +28,16 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def file_with(*hooks: dict[str, Any]) -> links.LinksFile:
+def link_with(*hooks: dict[str, Any]) -> ConfiguredLink:
     clusters = {
         name: {"bootstrap.servers": f"{name}:9092", "sasl.username": "u", "sasl.password": "secret"} for name in "ab"
     }
     link = {"source": "a", "destination": "b", "failover": {"hooks": list(hooks)}}
-    return links.parse({"clusters": clusters, "links": {"l": link}}, where="test")
+    return ConfiguredLink.of(links.parse({"clusters": clusters, "links": {"l": link}}, where="test"), "l")
 
 
 def ran(*hooks: dict[str, Any], when: Any = "before", step: str = "stop", run_dag: Any = None) -> list[Check]:
-    given = Hooks(file_with(*hooks), "l", run_dag, lambda: {"pay", "orders"})
+    given = Hooks(link_with(*hooks), run_dag, lambda: {"pay", "orders"})
     return [given.run(hook, when, step, RECORD) for _, hook in given.at(when, step)]
 
 
@@ -112,12 +113,12 @@ def test_a_dag_is_run_in_airflow_alone() -> None:
 
 def test_a_look_ahead_finds_what_cannot_be_run() -> None:
     good, lost, dag = {"before": "stop", "command": ["true"]}, {"after": "stop", "command": ["nowhere"]}, "move-dns"
-    assert Hooks(file_with(good), "l").look_ahead() == (Verdict.DONE, "1 hooks: true")
-    assert Hooks(file_with(good, lost), "l").look_ahead().verdict is Verdict.FAILED
-    with_dag = file_with({"after": "stop", "dag": dag})
-    assert Hooks(with_dag, "l").look_ahead().verdict is Verdict.FAILED
-    assert Hooks(with_dag, "l", lambda *_: "").look_ahead().verdict is Verdict.DONE  # type: ignore[misc]
-    turn = Turn(RECORD, None, lambda _: None, 1.0, hooks=Hooks(file_with(lost), "l"))
+    assert Hooks(link_with(good)).look_ahead() == (Verdict.DONE, "1 hooks: true")
+    assert Hooks(link_with(good, lost)).look_ahead().verdict is Verdict.FAILED
+    with_dag = link_with({"after": "stop", "dag": dag})
+    assert Hooks(with_dag).look_ahead().verdict is Verdict.FAILED
+    assert Hooks(with_dag, lambda *_: "").look_ahead().verdict is Verdict.DONE  # type: ignore[misc]
+    turn = Turn(RECORD, None, lambda _: None, 1.0, hooks=Hooks(link_with(lost)))
     with pytest.raises(FailoverStopped, match="1 commands cannot be run on this host: nowhere"):
         turn.look_ahead()
 
@@ -126,7 +127,7 @@ def test_a_command_ends_when_another_process_takes_the_failover_over() -> None:
     def taken_over() -> None:
         raise FailoverTakenOver("by another process")
 
-    given = Hooks(file_with({"before": "stop", "command": ["sleep", "60"]}), "l")
+    given = Hooks(link_with({"before": "stop", "command": ["sleep", "60"]}))
     ((_, hook),) = given.at("before", "stop")
     began = time.monotonic()
     with pytest.raises(FailoverTakenOver):
@@ -146,7 +147,7 @@ def test_a_command_ends_when_another_process_takes_the_failover_over() -> None:
 )
 def test_a_hook_that_means_nothing_is_refused(hook: dict[str, Any], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
-        file_with(hook)
+        link_with(hook)
 
 
 def test_hooks_are_steps_that_are_not_taken_twice(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_hooks_are_steps_that_are_not_taken_twice(tmp_path: Path) -> None:
     good = {"before": "stop", "command": ["sh", "-c", f"echo one >> {log}"]}
     bad = {"before": "stop", "command": ["sh", "-c", f"echo two >> {log}; test -e {tmp_path}/mended"]}
     told: list[FailoverStep] = []
-    hooks = Hooks(file_with(good, bad), "l")
+    hooks = Hooks(link_with(good, bad))
     turn = Turn(RECORD, None, told.append, 1.0, hooks=hooks)
     with pytest.raises(FailoverStopped, match=r"before stop \(2\): sh -c .* exited with 1"):
         turn.take_with_hooks("stop", lambda: DONE)
@@ -168,7 +169,7 @@ def test_hooks_are_steps_that_are_not_taken_twice(tmp_path: Path) -> None:
         ("before stop (2)", "done"),
         ("stop", "done"),
     ]
-    changed = Hooks(file_with(bad), "l")  # the first one was removed since
+    changed = Hooks(link_with(bad))  # the first one was removed since
     last = Turn(again.record, None, told.append, 1.0, hooks=changed)
     last.run_hooks("before", "stop")
     assert log.read_text().split() == ["one", "two", "two", "two"]
@@ -188,7 +189,7 @@ def test_a_hook_that_fails_keeps_nothing_from_being_taken_back(tmp_path: Path) -
         {when: "take_back", "command": ["sh", "-c", f"echo {when} >> {log}; exit 1"]} for when in ("before", "after")
     ]
     told: list[FailoverStep] = []
-    turn = Turn(STARTED, None, told.append, 1.0, hooks=Hooks(file_with(*hooks), "l"))
+    turn = Turn(STARTED, None, told.append, 1.0, hooks=Hooks(link_with(*hooks)))
     turn.start_over()  # the process before may have run it
     turn.give_up(lambda: log.open("a").write("undone\n"))
     assert log.read_text().split() == ["before", "undone", "after"]
@@ -204,7 +205,7 @@ def test_a_hook_that_fails_keeps_nothing_from_being_taken_back(tmp_path: Path) -
 def test_nothing_is_switched_back_that_this_failover_has_not_switched(tmp_path: Path) -> None:
     log = tmp_path / "log"
     back = {"after": "take_back", "command": ["sh", "-c", f"echo back >> {log}"]}
-    turn = Turn(RECORD, None, lambda _: None, 1.0, hooks=Hooks(file_with(back), "l"))
+    turn = Turn(RECORD, None, lambda _: None, 1.0, hooks=Hooks(link_with(back)))
     with pytest.raises(FailoverStopped):
         turn.take("copying", lambda: Check(Verdict.FAILED, "the link is stopped"))
     turn.give_up()
@@ -218,7 +219,7 @@ def test_an_interrupt_while_a_hook_runs_keeps_nothing_from_being_taken_back(monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Hooks, "run", interrupted)
-    turn = Turn(STARTED, None, lambda _: None, 1.0, hooks=Hooks(file_with({"before": "take_back", "dag": "x"}), "l"))
+    turn = Turn(STARTED, None, lambda _: None, 1.0, hooks=Hooks(link_with({"before": "take_back", "dag": "x"})))
     with pytest.raises(KeyboardInterrupt):
         turn.give_up(lambda: undone.append(True))
     assert undone == [True]

@@ -147,23 +147,24 @@ def failover(
     from strait.control.failover import failover as failovers
     from strait.control.failover.turn import Settings
     from strait.planning.waves import Wave
+    from strait.state.link_handle import ConfiguredLink
 
     name, _ = one_link(config, link, first)
     wave = Wave.of(topics or (), groups or ())
-    file = load_link(config, name, reverse=True, beside=True)
+    of = ConfiguredLink.of(load_link(config, name, reverse=True, beside=True), name)
     if history:
-        _show(failovers.history(file, name), name, output)
+        _show(failovers.history(of), name, output)
         return
     if unfence:
-        record, lifted = failovers.unfence(file, name, _say, wave=wave)
+        record, lifted = failovers.unfence(of, _say, wave=wave)
         echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
         return
     if unplanned and fence:
         raise ConfigError("command line", ["--fence changes the source, which --unplanned does not ask for anything"])
     if unplanned and even_if_source_answers and not (dry_run or yes) and sys.stdin.isatty():
-        question = f"Fail over without {file.links[name].source}? What it holds beyond the copy is then missing"
+        question = f"Fail over without {of.source.name}? What it holds beyond the copy is then missing"
         confirm(question)
-    file = _with_topics_in_force(file, name)
+    of = ConfiguredLink.of(_with_topics_in_force(of.file, name), name)
     settings = Settings(
         by=by or myself(),
         reason=reason,
@@ -178,11 +179,11 @@ def failover(
     )
     tell = _say if not output.structured else (lambda _: None)
     if rehearse:
-        record = failovers.rehearse(file, name, settings, tell)
+        record = failovers.rehearse(of, settings, tell)
     else:
         act = failovers.dry_run if dry_run else failovers.run
-        record = act(file, name, "unplanned" if unplanned else "planned", settings, tell)
-    _report(record, file.clusters[file.links[name].destination].get("bootstrap.servers", ""), output, silent=dry_run)
+        record = act(of, "unplanned" if unplanned else "planned", settings, tell)
+    _report(record, of.destination.properties.get("bootstrap.servers", ""), output, silent=dry_run)
     held = (dry_run or rehearse) and any(step.verdict in ("waiting", "failed") for step in record.steps)
     if held or (record.kind == "planned" and record.missing):
         raise typer.Exit(1)

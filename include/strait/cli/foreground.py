@@ -34,6 +34,7 @@ from strait.launch.base import Application, State
 from strait.launch.launchers import launcher_for
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.effects import Effects
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
 
 LOOK_SECONDS = 1.0
@@ -54,7 +55,7 @@ def run_in_foreground(config: Path, link: str, interval_seconds: float, output: 
         _require_cores(link, file.links[link])
         with folder_of(link) as folder, Control(file, link) as control:
             progress = Progress(link, output=output)
-            if not start and (why := why_stopped(file, link)):
+            if not start and (why := why_stopped(ConfiguredLink.of(file, link))):
                 text = f"{why}; `strait start {link}` or `strait run {link} --start` starts it"
                 progress.say("stopped_by_plan", text, detail=why)
                 return
@@ -184,7 +185,7 @@ class Foreground:
         if application is None or application.state is not State.FINISHED:
             return ""
         try:
-            return why_stopped(self._file, self._link)
+            return why_stopped(ConfiguredLink.of(self._file, self._link))
         except StraitError as error:
             self._tell(error)
             return ""

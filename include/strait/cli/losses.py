@@ -23,13 +23,10 @@ def losses(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List records that were lost, and the action taken."""
-    from strait.config.links import load_link
-    from strait.state.reader import StateReader
+    from strait.state.link_handle import ConfiguredLink
 
     name, topic = one_link(config, link, first, second, most=1)
-    file = load_link(config, name)
-    destination = file.links[name].destination
-    with StateReader(file.clusters[destination], destination, name, follow=("plan", "losses")) as state:
+    with ConfiguredLink.load(config, name).state("plan", "losses") as state:
         state.catch_up()
         found = [loss for loss in state.losses if topic in ("", loss.topic)]
         if topic and not found:

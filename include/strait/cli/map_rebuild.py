@@ -53,11 +53,11 @@ def rebuild(
     matches their batches; writes only offsets that are exact, and lists the records whose source offsets stay unknown.
     Exits with 1 if a partition cannot be rebuilt.
     """
-    from strait.config.links import load_link
     from strait.control.map_rebuild import MapRebuild
+    from strait.state.link_handle import ConfiguredLink
 
     name, _ = one_link(config, link, first)
-    rebuilding = MapRebuild(load_link(config, name), name, on_stderr())
+    rebuilding = MapRebuild(ConfiguredLink.load(config, name), on_stderr())
     found = rebuilding.propose(topic or (), everything=everything)
     ready = [one for one in found if one.verdict == "ready"]
     if not dry_run and ready:

@@ -45,13 +45,13 @@ def pause(
 
     Copying stops within two seconds, until `strait resume`. The Spark application keeps running.
     """
-    from strait.config.links import load_link
     from strait.control import pausing
     from strait.planning.plan.pauses import Scope
+    from strait.state.link_handle import ConfiguredLink
 
     name, what = one_link(config, link, first, second, most=1)
     scope = Scope.parse(what)
-    done = pausing.pause(load_link(config, name), name, scope, by=by or myself(), reason=reason)
+    done = pausing.pause(ConfiguredLink.load(config, name), scope, by=by or myself(), reason=reason)
     _tell(name, f"{done.scope} is paused", done, output=output)
 
 
@@ -67,12 +67,12 @@ def resume(
     Copying resumes exactly at the offset at which it stopped. Topics and partitions that were paused separately stay
     paused, and are listed.
     """
-    from strait.config.links import load_link
     from strait.control import pausing
     from strait.planning.plan.pauses import Scope
+    from strait.state.link_handle import ConfiguredLink
 
     name, what = one_link(config, link, first, second, most=1)
-    done = pausing.resume(load_link(config, name), name, Scope.parse(what))
+    done = pausing.resume(ConfiguredLink.load(config, name), Scope.parse(what))
     _tell(name, f"{done.scope} is resumed", done, output=output)
 
 
@@ -108,11 +108,11 @@ def start(
 def _set_stopped(
     config: "Path", link: str | None, first: str | None, *, stopped: bool, by: str, reason: str, output: Output
 ) -> None:
-    from strait.config.links import load_link
     from strait.control import pausing
+    from strait.state.link_handle import ConfiguredLink
 
     name, _ = one_link(config, link, first)
-    done = pausing.set_stopped(load_link(config, name), name, stopped=stopped, by=by, reason=reason)
+    done = pausing.set_stopped(ConfiguredLink.load(config, name), stopped=stopped, by=by, reason=reason)
     text = "stopped" if stopped else "started"
     _tell(name, text if done.published else f"is {text} already", done, output=output)
 

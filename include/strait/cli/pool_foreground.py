@@ -37,6 +37,7 @@ from strait.launch.launchers import launcher_for
 from strait.planning.assignment.pools import pool_spec
 from strait.planning.review.effects import Effects
 from strait.planning.status.status import Status
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
 
 BALANCE_SECONDS = 60.0
@@ -91,7 +92,7 @@ class Member:
             if isinstance(result, StraitError):
                 self._tell(result)
                 if not self.plans and self._former is None:
-                    self._former = pool.submit(plans_in_force, self._file, self.link)
+                    self._former = pool.submit(plans_in_force, ConfiguredLink.of(self._file, self.link))
             elif isinstance(result, Outcome):
                 is_first = not self.plans
                 self.plans = result.plans

@@ -10,6 +10,7 @@ from strait.cli.tables import plain_table
 from strait.config.links import load, pool_of
 from strait.control.pool import observe
 from strait.planning.assignment.pools import place, tasks_for
+from strait.state.link_handle import ConfiguredLink
 
 _AT_ONCE = 8
 
@@ -23,7 +24,7 @@ def show_pool(config: Path, name: str, output: Output) -> None:
     file = load(config)
     pool = pool_of(file, name, f"links file {config}")
     with ThreadPoolExecutor(_AT_ONCE) as workers:
-        found = list(workers.map(lambda link: observe(file, link), file.members(name)))
+        found = list(workers.map(lambda link: observe(ConfiguredLink.of(file, link)), file.members(name)))
     loads = {seat: load for one in found for seat, load in one.loads.items()}
     seats = [seat for one in found for seat in one.seats]
     tasks = tasks_for(pool, len(seats), loads, 0)

@@ -21,9 +21,10 @@ from strait.cli.printing import echo, write
 from strait.errors import ConfigError
 
 if TYPE_CHECKING:
-    from strait.config.links import LinksFile
+    from strait.config.cluster import Cluster
     from strait.control.move_in import Move
     from strait.model import TopicPartition
+    from strait.state.link_handle import ConfiguredLink
     from strait.state.positions import Position
 
 
@@ -93,21 +94,20 @@ def export(
 
     Exits with 1 if a position is not known exactly; `--to-connect` then writes nothing.
     """
-    from strait.config.links import load_link
     from strait.control import hand_over
+    from strait.state.link_handle import ConfiguredLink
     from strait.state.positions import MM2_CONNECTOR
 
     name, _ = one_link(config, link, first)
-    file = load_link(config, name)
-    alias = None if mirus else cluster or file.links[name].naming.alias or file.links[name].source
+    of = ConfiguredLink.load(config, name)
+    alias = None if mirus else cluster or of.settings.naming.alias or of.source.name
     owner = connector or (name if mirus or form in (Format.MIRUS, Format.MIRUS_JSON) else MM2_CONNECTOR)
     if to_connect is None:
-        found = hand_over.positions(file, name)
+        found = hand_over.positions(of)
     else:
-        place = _cluster(file, name, on)
+        place = _cluster(of, on).name
         found = hand_over.hand_over(
-            file,
-            name,
+            of,
             to_connect,
             hand_over.Owner(owner, alias, connector is None and cluster is None),
             on=place,
@@ -169,18 +169,18 @@ def import_(
     Stop the other tool first. The last records of each destination partition show the exact position, even if the tool
     was killed. Imports all partitions or none; exits with 1 if one is rejected.
     """
-    from strait.config.links import load_link
     from strait.control.move_in import Force, MoveIn
+    from strait.state.link_handle import ConfiguredLink
 
     name, path = one_link(config, link, first, second, most=1)
     if sum((bool(path), from_connect is not None, group is not None)) != 1:
         raise ConfigError("command line", ["name one of FILE, --from-connect and --group"])
     if force and not reason:
         raise ConfigError("command line", ["--force needs --reason"])
-    file = load_link(config, name)
-    move_in = MoveIn(file, name)
+    of = ConfiguredLink.load(config, name)
+    move_in = MoveIn(of)
     if from_connect is not None:
-        stored = _from_connect(file, name, from_connect, on, connector, cluster)
+        stored = _from_connect(of, from_connect, on, connector, cluster)
     else:
         stored = _from_file(path) if group is None else dict(move_in.committed(group))
     moves = move_in.propose(stored, topic or (), force=force, complete=not path)
@@ -192,13 +192,12 @@ def import_(
 
 
 def _from_connect(
-    file: "LinksFile", link: str, topic: str, on: End, connector: str | None, cluster: str | None
+    link: "ConfiguredLink", topic: str, on: End, connector: str | None, cluster: str | None
 ) -> "dict[TopicPartition, int | None]":
     from strait.control.hand_over import read_offsets_topic
     from strait.state.positions import of_connector
 
-    place = _cluster(file, link, on)
-    stored = read_offsets_topic(file.clusters[place], place, topic)
+    stored = read_offsets_topic(*_cluster(link, on), topic)
     return of_connector((item.entry for item in stored), topic, connector, cluster)
 
 
@@ -213,8 +212,8 @@ def _from_file(path: str) -> "dict[TopicPartition, int | None]":
         raise ConfigError(path, [f"cannot be read: {error}"]) from error
 
 
-def _cluster(file: "LinksFile", link: str, end: End) -> str:
-    return file.links[link].source if end is End.SOURCE else file.links[link].destination
+def _cluster(link: "ConfiguredLink", end: End) -> "Cluster":
+    return link.source if end is End.SOURCE else link.destination
 
 
 def _text(link: str, found: "list[Position]", form: Format, connector: str, alias: str | None) -> str:

@@ -125,13 +125,11 @@ def drop(
 
 
 def _open(config: "Path", link: str | None, first: str | None) -> "tuple[str, Quarantine]":
-    from strait.config.links import load_link
     from strait.control.quarantine import Quarantine
+    from strait.state.link_handle import ConfiguredLink
 
     name, _ = one_link(config, link, first)
-    file = load_link(config, name)
-    destination = file.links[name].destination
-    return name, Quarantine(file.clusters[destination], destination, name)
+    return name, Quarantine(ConfiguredLink.load(config, name))
 
 
 def _tell_unknown(quarantine: "Quarantine", contents: "Contents") -> None:

@@ -44,8 +44,8 @@ def resolve(
     the resolution; it adds no rule, and the topic's `on_loss` applies to later losses as before. A source topic
     that was created again is copied from its first record by both options.
     """
-    from strait.config.links import load_link
     from strait.control import resolving
+    from strait.state.link_handle import ConfiguredLink
 
     if go_on == restart:
         raise typer.BadParameter("give either --continue or --restart")
@@ -53,7 +53,7 @@ def resolve(
     if not topic:
         raise typer.BadParameter("name the topic", param_hint="TOPIC")
     action: Literal["continue", "restart"] = "continue" if go_on else "restart"
-    done = resolving.resolve(load_link(config, name), name, topic, action, by=by or myself(), reason=reason)
+    done = resolving.resolve(ConfiguredLink.load(config, name), topic, action, by=by or myself(), reason=reason)
     if output.structured:
         plans = {plan.group: plan.version for plan in done.published}
         output.write({"link": name, "topic": topic, "action": action, "plans": plans})

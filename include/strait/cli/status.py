@@ -95,12 +95,12 @@ def _show(
     if link is None and first is None:
         _all_links(config, output=output, check=check)
         return
-    from strait.config.links import load_link
     from strait.control.link_status import link_status
+    from strait.state.link_handle import ConfiguredLink
 
     name, named = one_link(config, link, first, second, most=1)
     topic = named or None
-    found = link_status(load_link(config, name), name, topic)
+    found = link_status(ConfiguredLink.load(config, name), topic)
     if output.structured:
         output.write(found.as_data())
     else:
@@ -112,14 +112,14 @@ def _show(
 def _stuck(config: Path, links: Sequence[str], bound_seconds: float, topic: str | None = None) -> bool:
     """Check every 2 s, for ``bound_seconds``, for partitions that are neither replicated nor paused. Return whether any
     was so at every check, and print each of these on standard error."""
-    from strait.config.links import load_link
     from strait.control.link_status import link_groups
+    from strait.state.link_handle import ConfiguredLink
 
     def look() -> dict[tuple[str, str, int | None], str]:
         return {
             (name, *place): why
             for name in links
-            for group in link_groups(load_link(config, name), name).groups
+            for group in link_groups(ConfiguredLink.load(config, name)).groups
             for place, why in group.stuck.items()
             if topic is None or place[0] == topic
         }
@@ -186,12 +186,12 @@ def _all_links(config: Path, *, output: Output, check: float | None) -> None:
 
 
 def _summary(config: Path, name: str) -> "LinkSummary":
-    from strait.config.links import load_link
     from strait.control.link_status import link_groups
     from strait.planning.status.summary import LinkSummary, summary_of
+    from strait.state.link_handle import ConfiguredLink
 
     try:
-        found = link_groups(load_link(config, name), name, needs=True)
+        found = link_groups(ConfiguredLink.load(config, name), needs=True)
     except StraitError as error:
         return LinkSummary(name, error=" ".join(str(error).split()))
     return summary_of(name, found.source, found.destination, found.groups, found.pauses, len(found.needs))

@@ -104,7 +104,7 @@ def export(
     if out is not None:
         counted, target = tail_export.to_file(out, reader.records(parts)), f"file {out}"
     else:
-        topic_export = tail_export.TopicExport(reader.properties, reader.destination, reader.link, to or "")
+        topic_export = tail_export.TopicExport(reader.destination, reader.link.name, to or "")
         topic_export.require_fit(parts, {part.destination for part in reader.parts})
         counted, target = topic_export.write(reader.records(parts)), f"topic {to}"
     if output.structured:
@@ -130,7 +130,6 @@ def drop(
 
     They stay on the source. `strait losses` shows the offsets, the operator and the reason.
     """
-    from strait.config.links import load_link
     from strait.control.tail_drop import Decision, require_at_rest
     from strait.control.tail_drop import drop as drop_tail
     from strait.planning.tail import extents
@@ -139,13 +138,12 @@ def drop(
     if dry_run:
         _show_parts(reader, parts, output)
         return
-    file = load_link(config, reader.link)
-    require_at_rest(file, reader.link, parts)
+    require_at_rest(reader.link, parts)
     found = extents(parts, reader.records(parts))
     count = sum(one.records for one in found.values())
     if count and not yes:
-        confirm(f"Drop {count:,} records of {reader.link}, so that they are never copied?", err=True)
-    dropped = drop_tail(file, reader, found, Decision(by or myself(), reason))
+        confirm(f"Drop {count:,} records of {reader.link.name}, so that they are never copied?", err=True)
+    dropped = drop_tail(reader, found, Decision(by or myself(), reason))
     if output.structured:
         output.write({"dropped": count, "partitions": [asdict(part) for part in dropped]})
     else:
@@ -155,13 +153,13 @@ def drop(
 def _open(
     config: Path, link: str | None, first: str | None, topic: str | None, partition: int | None
 ) -> "tuple[TailReader, list[TailPart]]":
-    from strait.config.links import load_link
     from strait.config.validation import did_you_mean
     from strait.control.tail import TailReader
     from strait.errors import ConfigError
+    from strait.state.link_handle import ConfiguredLink
 
     name, _ = one_link(config, link, first)
-    reader = TailReader(load_link(config, name), name)
+    reader = TailReader(ConfiguredLink.load(config, name))
     known = {part.topic for part in reader.parts}
     if topic is not None and topic not in known:
         raise ConfigError(f"link {name}", [f"its plan has no topic {topic!r}{did_you_mean(topic, known)}"])
@@ -181,7 +179,7 @@ def _require_known(reader: "TailReader", parts: "list[TailPart]") -> None:
     problems = [f"{part.place}: {part.detail}" for part in parts if part.from_offset is None]
     if problems:
         hint = "choose other partitions with --topic and --partition"
-        raise ConfigError(f"link {reader.link}: the tail is unknown", problems, hint=hint)
+        raise ConfigError(f"link {reader.link.name}: the tail is unknown", problems, hint=hint)
 
 
 def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -> None:

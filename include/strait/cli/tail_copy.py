@@ -52,7 +52,6 @@ def copy(
     For clusters that replicate the same source: the stopped link's destination gets the records that only another
     link's destination has, each once, and the link passes over them. `strait losses` shows the offsets.
     """
-    from strait.config.links import load_link
     from strait.control.tail_copy import copy as copy_held
     from strait.control.tail_drop import Decision
 
@@ -64,8 +63,7 @@ def copy(
     if count and not yes:
         to = held.mine.admin.cluster
         confirm(f"Copy {count:,} records from {held.theirs.admin.cluster} to {to}?", err=True)
-    file = load_link(config, held.link)
-    copied = copy_held(file, held, chosen, Decision(by or myself(), reason))
+    copied = copy_held(held, chosen, Decision(by or myself(), reason))
     if output.structured:
         rows = [place._asdict() | {"records": number} for place, number in sorted(copied.items())]
         output.write({"copied": copied.total(), "partitions": rows})
@@ -79,12 +77,13 @@ def held_elsewhere(
     """Return the reader, and the chosen partitions of which records are elsewhere."""
     from strait.config.links import load_link
     from strait.control.held_elsewhere import HeldRecords
+    from strait.state.link_handle import ConfiguredLink
 
     name, _ = one_link(config, link, first)
     file = load_link(config, name, beside=True)
     if other not in file.links:
         load_link(config, other)  # raises the error of an invalid one
-    reader = HeldRecords(file, name, other)
+    reader = HeldRecords(ConfiguredLink.of(file, name), other)
     chosen = [one for one in reader.held if topic in (None, one.part.topic) and partition in (None, one.part.partition)]
     return reader, chosen
 
@@ -96,10 +95,10 @@ def show_held(reader: "HeldRecords", found: "list[Held]", output: Output) -> Non
     here, there = reader.mine.admin.cluster, reader.theirs.admin.cluster
     if output.structured:
         rows = [asdict(one.part) | {"records": one.records} for one in found]
-        output.write({"link": reader.link, "from": reader.other, "partitions": rows})
+        output.write({"link": reader.link.name, "from": reader.other, "partitions": rows})
         return
     if not found:
-        echo(f"link {reader.link}: {here} has every record that link {reader.other} brought to {there}")
+        echo(f"link {reader.link.name}: {here} has every record that link {reader.other} brought to {there}")
         return
     plain_table(
         ["partition", ">from", ">to", ">records", "detail"],
@@ -116,5 +115,5 @@ def show_held(reader: "HeldRecords", found: "list[Held]", output: Output) -> Non
     )
     count = sum(one.records for one in found)
     echo(
-        f"{there} has {count:,} records that {here} lacks: strait tail copy {reader.link} --from {reader.other} --reason …"
+        f"{there} has {count:,} records that {here} lacks: strait tail copy {reader.link.name} --from {reader.other} --reason …"
     )

@@ -53,16 +53,16 @@ def wait(
 
     Reports progress on stderr every 5 s. Exits with 1 if the timeout ends first.
     """
-    from strait.config.links import load_link
     from strait.control.link_status import link_groups
+    from strait.state.link_handle import ConfiguredLink
 
     name, _ = one_link(config, link, first)
-    file = load_link(config, name)
+    of = ConfiguredLink.load(config, name)
     deadline = time.monotonic() + timeout
     show_at = time.monotonic() + _PROGRESS_SECONDS
     while True:
         try:
-            left = _MISSING[wanted](link_groups(file, name))
+            left = _MISSING[wanted](link_groups(of))
         except (ClusterUnavailable, StateError) as error:  # scripts also wait for a cluster that is starting
             left = str(error)
         if not left:

@@ -29,13 +29,6 @@ _WIDER = 16
 _ENOUGH_AFTER = 100_000  # source records after the last one that the destination holds
 
 
-class Side(NamedTuple):
-    """A cluster: its administration and its client properties."""
-
-    admin: Admin
-    properties: Mapping[str, str]
-
-
 class Found(NamedTuple):
     """The offsets of both logs of a partition, and the match of the destination's last records in the source; ``match``
     None: the destination holds none."""
@@ -45,8 +38,8 @@ class Found(NamedTuple):
 
 
 def look_at_copies(
-    source: Side,
-    destination: Side,
+    source: Admin,
+    destination: Admin,
     copies: Mapping[TopicPartition, TopicPartition],
     stored: Mapping[TopicPartition, int | None],
     compacted: Collection[str] = (),
@@ -74,17 +67,17 @@ def look_at_copies(
     return {place: Found(log, matches.get(place)) for place, log in look.logs.items()}
 
 
-def ends_of(side: Side, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+def ends_of(admin: Admin, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Return the offset that the next record of each partition gets."""
-    return dict(side.admin.offsets(places, "end"))
+    return dict(admin.offsets(places, "end"))
 
 
 def _logs(
-    source: Side, destination: Side, copies: Mapping[TopicPartition, TopicPartition]
+    source: Admin, destination: Admin, copies: Mapping[TopicPartition, TopicPartition]
 ) -> dict[TopicPartition, Logs]:
-    first, end = source.admin.offsets(copies, "earliest"), ends_of(source, copies)
+    first, end = source.offsets(copies, "earliest"), ends_of(source, copies)
     there = list(copies.values())
-    copy_first, readable = (destination.admin.offsets(there, where) for where in ("earliest", "latest"))
+    copy_first, readable = (destination.offsets(there, where) for where in ("earliest", "latest"))
     copy_end = ends_of(destination, there)
     return {
         place: Logs(first[place], end[place], copy_first[copy], copy_end[copy], readable[copy])
@@ -103,8 +96,8 @@ class _Tail(NamedTuple):
 class _Look:
     """One search in both logs; see ``look_at_copies``."""
 
-    source: Side
-    destination: Side
+    source: Admin
+    destination: Admin
     copies: Mapping[TopicPartition, TopicPartition]
     logs: Mapping[TopicPartition, Logs]
     stored: Mapping[TopicPartition, int | None]
@@ -177,7 +170,7 @@ class _Look:
             ).items()
         }
         asked = {self.copies[place]: time_ms for place, time_ms in times.items() if time_ms is not None}
-        since = self.destination.admin.offsets_since_each(asked).or_raise()
+        since = self.destination.offsets_since_each(asked).or_raise()
         starts = {
             place: self.logs[place].copy_first if time_ms is None else since[self.copies[place]]
             for place, time_ms in times.items()
@@ -210,15 +203,15 @@ class _Look:
     def _read_source(
         self, ranges: Mapping[TopicPartition, tuple[int, int]], done: Collection[TopicPartition], *, committed: bool
     ) -> Iterator[Message]:
-        return read_ranges(self.source.properties, self.source.admin.cluster, ranges, done, committed=committed)
+        return read_ranges(*self.source.at, ranges, done, committed=committed)
 
     def _first_possible(self, tails: Mapping[TopicPartition, _Tail]) -> dict[TopicPartition, int]:
         """Return the first source offset at which a record as old as the oldest of the destination's last ones can
         be."""
         times = {place: time_ms for place, tail in tails.items() if (time_ms := oldest(tail.contents)) is not None}
-        since = self.source.admin.offsets_since_each(times).or_raise()
+        since = self.source.offsets_since_each(times).or_raise()
         newer = [place for place, offset in since.items() if offset < 0]  # than all records of ended transactions
-        ends = {**since, **self.source.admin.offsets(newer, "latest")}
+        ends = {**since, **self.source.offsets(newer, "latest")}
         return {place: ends.get(place, self.logs[place].first) for place in tails}
 
     def _read_copies(self, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[tuple[int, Content]]]:
@@ -227,7 +220,7 @@ class _Look:
         places = {self.copies[place]: place for place in starts}
         ranges = {self.copies[place]: (start, self.logs[place].copy_readable) for place, start in starts.items()}
         found: dict[TopicPartition, list[tuple[int, Content]]] = {}
-        for message in read_ranges(self.destination.properties, self.destination.admin.cluster, ranges):
+        for message in read_ranges(*self.destination.at, ranges):
             place = places[TopicPartition(message.topic(), message.partition())]
             found.setdefault(place, []).append((message.offset(), _content(message)))
         return found

@@ -111,7 +111,7 @@ def _begun(
     look([batch for batch in reader.batches([place])[place] if batch.base < position])
     start = reader.source.offsets([place], "earliest")[place]
     stop, step = position, _FIRST_STEP
-    with PartitionLogs(*reader.source_cluster) as logs:
+    with PartitionLogs(*reader.link.source) as logs:
         while left and stop > start and step <= _MOST_OFFSETS:
             begin = max(start, stop - step)
             look(list(read_log(logs, place, begin, stop)))
@@ -122,17 +122,18 @@ def _begun(
 def _ended(reader: TailReader, producers: set[int], since_ms: int) -> tuple[Mapping[int, Sequence[Ended]], set[int]]:
     """Return the producers' transactions in order, as far back as the log has each step; and the producers whose last
     transaction has not fully ended."""
-    properties, cluster = reader.source_cluster
     facts = reader.source.observe(lambda _: False).topics.get(_LOG)
     if facts is None:
-        raise NotAuthorized(cluster, f"topic {_LOG} is not visible", hint="grant READ and DESCRIBE on it")
+        raise NotAuthorized(
+            reader.link.source.name, f"topic {_LOG} is not visible", hint="grant READ and DESCRIBE on it"
+        )
     places = [TopicPartition(_LOG, number) for number in range(facts.partitions)]
     ends = reader.source.offsets(places, "latest")
     starts = reader.source.offsets_since_each(dict.fromkeys(places, since_ms)).or_raise()
     ranges = {place: (starts[place] if starts[place] >= 0 else ends[place], ends[place]) for place in places}
     steps: dict[TopicPartition, list[TransactionStep]] = defaultdict(list)
     following = {place: first for place, (first, _) in ranges.items()}
-    for message in read_ranges(properties, cluster, ranges):
+    for message in read_ranges(*reader.link.source, ranges):
         place = TopicPartition(message.topic() or "", message.partition() or 0)
         if message.offset() != following[place]:
             steps[place].clear()  # compaction has removed steps, so the steps before are incomplete
@@ -164,7 +165,7 @@ def _still_writing(reader: TailReader, parts: Mapping[TopicPartition, TailPart],
     """Return producers that have ended a transaction since the source was read: the transaction log includes later
     ones."""
     found: set[int] = set()
-    with PartitionLogs(*reader.source_cluster) as logs:
+    with PartitionLogs(*reader.link.source) as logs:
         for place, batches in reader.batches(parts).items():
             read_to = batches[-1].next if batches else parts[place].range[0]
             found |= {batch.producer_id for batch in read_log(logs, place, read_to) if batch.control}

@@ -5,7 +5,7 @@ Replication needs none of it, so unavailable facts are reported and stop nothing
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -77,11 +77,10 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Both ends of a link. ``properties``: cluster -> its block in the links file."""
+    """Both ends of a link."""
 
     source: Admin
     destination: Admin
-    properties: Mapping[str, Mapping[str, str]]
 
 
 def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
@@ -104,8 +103,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
     pairs = [pair for pair in proposal.survey.destinations.pairs if pair.source.topic in begin]
     growing = {item.topic for item in proposal.actions if isinstance(item, GrowTopic)}
     begins = starts_at(link, proposal)
-    source = clusters.properties[clusters.source.cluster]
-    sizes = _or_none(lambda: partition_bytes(source, clusters.source.cluster, begins), unknown)
+    sizes = _or_none(lambda: partition_bytes(*clusters.source.at, begins), unknown)
     ranges, _ = ranges_of(clusters.source, begins)
     return Forecast(
         backfill_of(link, begins, ranges, sizes or {}, reports(), time.time_ns() // 1_000_000),
@@ -138,10 +136,8 @@ def _known(clusters: Clusters, proposal: Proposal, begin: Collection[str], unkno
     source, destination = clusters.source, clusters.destination
     on_source = _or_none(lambda: source.rights(begin), unknown)
     on_destination = _or_none(lambda: destination.rights(there), unknown)
-    read = _or_none(lambda: quotas(clusters.properties[source.cluster], source.cluster, "consumer_byte_rate"), unknown)
-    written = _or_none(
-        lambda: quotas(clusters.properties[destination.cluster], destination.cluster, "producer_byte_rate"), unknown
-    )
+    read = _or_none(lambda: quotas(*source.at, "consumer_byte_rate"), unknown)
+    written = _or_none(lambda: quotas(*destination.at, "producer_byte_rate"), unknown)
     return Known(on_source or {}, on_destination or {}, read or {}, written or {})
 
 
@@ -156,14 +152,9 @@ def _writers(link: str, clusters: Clusters) -> tuple[Risk, ...]:
 def _lacks(clusters: Clusters) -> tuple[Risk, ...]:
     """Return a risk for each request that a cluster does not serve; none for brokers that cannot be queried, since the
     next query reports that."""
-    ends: tuple[tuple[End, str], ...] = (
-        ("source", clusters.source.cluster),
-        ("destination", clusters.destination.cluster),
-    )
+    ends: tuple[tuple[End, Admin], ...] = (("source", clusters.source), ("destination", clusters.destination))
     return tuple(
-        lacking(end, need.request, need.cost)
-        for end, cluster in ends
-        for need, _ in survey(clusters.properties[cluster], cluster, end).lacks
+        lacking(end, need.request, need.cost) for end, admin in ends for need, _ in survey(*admin.at, end).lacks
     )
 
 
@@ -173,16 +164,15 @@ def _producer_state(clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
 
 
 def _loops(link: Link, proposal: Proposal, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
-    ends = clusters.source.cluster, clusters.destination.cluster
-    into = [_or_none(partial(registered, clusters.properties[end], end), unknown) or () for end in ends]
+    into = [_or_none(partial(registered, *end.at), unknown) or () for end in (clusters.source, clusters.destination)]
     return loops_of(link, proposal.survey.selection.names, clusters.destination.cluster_id, *into)
 
 
 def _shared(
     name: str, proposal: Proposal, begin: Collection[str], clusters: Clusters, unknown: list[str]
 ) -> tuple[Risk, ...]:
-    end, found = clusters.destination.cluster, proposal.survey
-    others = _or_none(lambda: other_links(clusters.properties[end], end, name), unknown)
+    found = proposal.survey
+    others = _or_none(lambda: other_links(*clusters.destination.at, name), unknown)
     if others is None:
         return ()
     unknown += [f"whether link {link} writes to the same topics: {why}" for link, why in others.unread.items()]

@@ -4,12 +4,11 @@ only briefly in each call, so a thread can serve many."""
 import time
 from dataclasses import replace
 
-from strait.config.links import LinksFile
 from strait.config.naming import application_name
 from strait.control.supervision import Supervisor
 from strait.planning.status.health import CLUSTER_START_WITHIN_SECONDS, START_WITHIN_SECONDS, Start, start_of
 from strait.planning.status.rows import SILENT_MS
-from strait.state.reader import StateReader
+from strait.state.link_handle import ConfiguredLink
 
 
 class GroupStart:
@@ -21,19 +20,18 @@ class GroupStart:
     """
 
     def __init__(
-        self, file: LinksFile, link: str, supervisor: Supervisor, group: str, since_ms: int, *, standby: bool = False
+        self, link: ConfiguredLink, supervisor: Supervisor, group: str, since_ms: int, *, standby: bool = False
     ) -> None:
         self._group = group
         self._standby = standby
-        self._name = application_name(link, group, standby=standby)
+        self._name = application_name(link.name, group, standby=standby)
         self._launcher = supervisor.launcher
         self._since_ms = since_ms - SILENT_MS  # clocks of hosts may differ by less than this
-        in_cluster = file.links[link].spark.deploy_mode == "cluster"
+        in_cluster = link.settings.spark.deploy_mode == "cluster"
         self._within_seconds = CLUSTER_START_WITHIN_SECONDS if in_cluster else START_WITHIN_SECONDS
         self._began = time.monotonic()
         self._heard: set[int] = set()
-        destination = file.links[link].destination
-        self._state = StateReader(file.clusters[destination], destination, link, follow=("plan", "reports"))
+        self._state = link.state("plan", "reports")
 
     def look(self) -> Start | None:
         """Return how the start ended; None: it is still starting.

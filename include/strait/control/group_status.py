@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection
 from weakref import WeakKeyDictionary
 
-from strait.config.links import LinksFile
 from strait.control.report_history import PastReports
 from strait.planning.history.pace import pace_of
 from strait.planning.status.rows import Rows
 from strait.planning.status.status import Status, status_of
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 
 _past: WeakKeyDictionary[StateReader, PastReports] = WeakKeyDictionary()
@@ -20,8 +20,7 @@ _rows: WeakKeyDictionary[StateReader, defaultdict[str, Rows]] = WeakKeyDictionar
 
 
 def group_status(
-    file: LinksFile,
-    link: str,
+    link: ConfiguredLink,
     group: str,
     state: StateReader,
     topic: str | None = None,
@@ -38,11 +37,10 @@ def group_status(
         ConfigError: the plan has no such topic.
         ClusterUnavailable, NotAuthorized: older reports cannot be read.
     """
-    destination = file.links[link].destination
-    past = _past.setdefault(state, PastReports(file.clusters[destination], destination, link))
+    past = _past.setdefault(state, PastReports(*link.destination, link.name))
     plan, now_ms = state.plans.get(group), time.time_ns() // 1_000_000
     return status_of(
-        link,
+        link.name,
         group,
         plan,
         state.reports,

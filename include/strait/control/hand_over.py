@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from strait.config.links import LinksFile
 from strait.consumer_groups.offsets import Offsets
-from strait.control.copy_ends import Side, ends_of, look_at_copies
+from strait.control.copy_ends import ends_of, look_at_copies
 from strait.control.move_in import GROWTH_SECONDS
 from strait.errors import ClusterError, ConfigError, StraitError
 from strait.kafka.admin import Admin, NewTopic
@@ -49,23 +48,22 @@ class Stored(NamedTuple):
     key: bytes
 
 
-def positions(file: LinksFile, link: str) -> list[Position]:
+def positions(link: ConfiguredLink) -> list[Position]:
     """Return how far each partition of the link's plan is copied, according to the map and the reports.
 
     Raises:
         ConfigError: the link has no plan.
         ClusterUnavailable, NotAuthorized, StateError
     """
-    handle = ConfiguredLink.of(file, link)
-    offsets = Offsets(handle)
+    offsets = Offsets(link)
     plans = offsets.plans()
     counts = {(topic.source, topic.destination): len(topic.slots) for plan in plans.values() for topic in plan.topics}
     if not counts:
-        raise ConfigError(f"link {link}", ["has no plan yet, so it has no positions"])
+        raise ConfigError(f"link {link.name}", ["has no plan yet, so it has no positions"])
     sources = {
         TopicPartition(copy, number): topic for (topic, copy), count in counts.items() for number in range(count)
     }
-    ends = handle.admin("destination").offsets_each(sources, "end")
+    ends = link.admin("destination").offsets_each(sources, "end")
     found = offsets.to_source((copy, ends.results[copy]) for copy in sources if copy in ends.results)
     known = [
         Position(
@@ -123,9 +121,7 @@ def read_offsets_topic(properties: Mapping[str, str], cluster: str, topic: str) 
     return list(latest.values())
 
 
-def hand_over(
-    file: LinksFile, link: str, topic: str, owner: Owner, *, on: str, dry_run: bool = False
-) -> list[Position]:
+def hand_over(link: ConfiguredLink, topic: str, owner: Owner, *, on: str, dry_run: bool = False) -> list[Position]:
     """Write the positions of a stopped or paused link into an offsets topic; return them.
 
     Args:
@@ -135,12 +131,11 @@ def hand_over(
         ConfigError: the link copies, or a position is not certain; nothing was written.
         ClusterUnavailable, NotAuthorized, StateError
     """
-    handle = ConfiguredLink.of(file, link)
-    _require_at_rest(link, Offsets(handle).plans().values())
-    source, destination = (Side(Admin(*cluster), cluster.properties) for cluster in (handle.source, handle.destination))
+    _require_at_rest(link.name, Offsets(link).plans().values())
+    source, destination = link.admin("source"), link.admin("destination")
     at = time.monotonic()
-    found = positions(file, link)
-    certain = _certain(link, found, source, destination)
+    found = positions(link)
+    certain = _certain(link.name, found, source, destination)
     time.sleep(max(0.0, at + GROWTH_SECONDS - time.monotonic()))
     ends = ends_of(destination, [TopicPartition(item.destination, item.partition) for item in certain])
     moved = [
@@ -148,13 +143,13 @@ def hand_over(
     ]
     if moved:
         raise ConfigError(
-            f"link {link}",
+            f"link {link.name}",
             [f"topic {moved[0].destination} still grows, so something writes there"],
-            hint=f"run `strait wait {link} --for stopped`, and export again",
+            hint=f"run `strait wait {link.name} --for stopped`, and export again",
         )
-    there = _stored_there(file.clusters[on], on, topic, owner)
+    there = _stored_there(link.file.clusters[on], on, topic, owner)
     if not dry_run:
-        _write(file.clusters[on], on, topic, owner, certain, there)
+        _write(link.file.clusters[on], on, topic, owner, certain, there)
     return certain
 
 
@@ -174,7 +169,7 @@ def _require_at_rest(link: str, plans: Iterable[Plan]) -> None:
         )
 
 
-def _certain(link: str, found: Sequence[Position], source: Side, destination: Side) -> list[Position]:
+def _certain(link: str, found: Sequence[Position], source: Admin, destination: Admin) -> list[Position]:
     """Return certain positions, from the destination's last records if these determine them: after a crash the map
     lacks some of the copied records."""
     begun = [item for item in found if item.offset is not None]

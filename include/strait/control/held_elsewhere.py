@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
 from strait.control.last_copied import content, copied_record
 from strait.control.quarantine import Quarantine
@@ -16,8 +15,8 @@ from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.planning.held_elsewhere import Held, Reach, held
 from strait.planning.two_way import Copies, Log, Untold
+from strait.state.link_handle import ConfiguredLink
 from strait.state.offset_map import full_sequence, locate
-from strait.state.reader import StateReader
 from strait.state.schema import Loss
 from strait.state.tail_records import TailRecord
 from strait.state.translation import Translator
@@ -30,8 +29,7 @@ _READ_BYTES = 4 << 20
 class CopySide(NamedTuple):
     """A link, its destination, and its resume points."""
 
-    link: str
-    properties: Mapping[str, str]
+    link: ConfiguredLink
     admin: Admin
     resumption: Resumption
     points: Mapping[TopicPartition, ResumePoint]
@@ -41,13 +39,13 @@ class CopySide(NamedTuple):
         return next(plan.producer_id for plan in self.resumption.plans.values())
 
 
-def links_beside(file: LinksFile, link: str) -> list[str]:
+def links_beside(link: ConfiguredLink) -> list[str]:
     """Return the other links from the same source into other clusters."""
-    own = file.links[link]
+    own = link.settings
     return sorted(
         name
-        for name, other in file.links.items()
-        if name != link and other.source == own.source and other.destination != own.destination
+        for name, other in link.file.links.items()
+        if name != link.name and other.source == own.source and other.destination != own.destination
     )
 
 
@@ -59,13 +57,12 @@ class HeldRecords:
         ClusterUnavailable, NotAuthorized, StateError
     """
 
-    def __init__(self, file: LinksFile, link: str, other: str) -> None:
-        beside = links_beside(file, link)
+    def __init__(self, link: ConfiguredLink, other: str) -> None:
+        beside = links_beside(link)
         if other not in beside:
             known = f"; others: {', '.join(beside)}" if beside else ""
-            problem = f"{other!r} is no other link from {file.links[link].source} into another cluster"
-            raise ConfigError(f"link {link}", [f"{problem}{did_you_mean(other, beside)}{known}"])
-        self._file = file
+            problem = f"{other!r} is no other link from {link.source.name} into another cluster"
+            raise ConfigError(f"link {link.name}", [f"{problem}{did_you_mean(other, beside)}{known}"])
         self.link, self.other = link, other
 
     @cached_property
@@ -74,7 +71,7 @@ class HeldRecords:
 
     @cached_property
     def theirs(self) -> CopySide:
-        return self._side(self.other)
+        return self._side(self.link.other(self.other))
 
     @cached_property
     def held(self) -> list[Held]:
@@ -83,8 +80,8 @@ class HeldRecords:
             {plan.source_cluster for plan in side.resumption.plans.values()} - {""} for side in (self.mine, self.theirs)
         ]
         if all(sources) and sources[0] != sources[1]:
-            raise ConfigError(f"link {self.link}", [f"link {self.other} has replicated another cluster"])
-        with PartitionLogs(self.mine.properties, self.mine.admin.cluster) as here, self._their_logs() as there:
+            raise ConfigError(f"link {self.link.name}", [f"link {self.other} has replicated another cluster"])
+        with PartitionLogs(*self.link.destination) as here, self._their_logs() as there:
             losses = self._their_losses()
             found = [
                 self._held(place, losses.get(place, []), here, there)
@@ -107,19 +104,16 @@ class HeldRecords:
         end = one.part.to_offset
         return end if number >= one.end else min(end, locate(self.theirs.points[one.part.place].runs, number))
 
-    def _side(self, link: str) -> CopySide:
-        cluster = self._file.links[link].destination
-        properties = self._file.clusters[cluster]
-        admin = Admin(properties, cluster)
-        found = resumption(self._file, link, None, admin)
-        return CopySide(link, properties, admin, found, {point.place: point for point in found.points})
+    def _side(self, link: ConfiguredLink) -> CopySide:
+        admin = link.admin("destination")
+        found = resumption(link, None, admin)
+        return CopySide(link, admin, found, {point.place: point for point in found.points})
 
     def _their_logs(self) -> PartitionLogs:
-        return PartitionLogs(self.theirs.properties, self.theirs.admin.cluster)
+        return PartitionLogs(*self.theirs.link.destination)
 
     def _their_losses(self) -> dict[TopicPartition, list[Loss]]:
-        side = self.theirs
-        with StateReader(side.properties, side.admin.cluster, side.link, follow=("losses",)) as state:
+        with self.theirs.link.state("losses") as state:
             state.catch_up()
             found: dict[TopicPartition, list[Loss]] = {}
             for loss in state.losses:
@@ -128,8 +122,7 @@ class HeldRecords:
 
     @cached_property
     def _quarantined(self) -> list[tuple[TopicPartition, int]]:
-        side = self.theirs
-        entries = Quarantine(side.properties, side.admin.cluster, side.link).contents().entries()
+        entries = Quarantine(self.theirs.link).contents().entries()
         return [(TopicPartition(entry.topic, entry.partition), entry.offset) for entry in entries]
 
     def _held(

@@ -50,8 +50,7 @@ def losses_by_settings(
     vanished = any(deleted_there(current[place], remains) for place, remains in found.items())
     if not vanished:
         return ()
-    properties = clusters.properties[destination.cluster]
-    with StateReader(properties, destination.cluster, link, follow=("losses",)) as log:
+    with StateReader(*destination.at, link, follow=("losses",)) as log:
         log.catch_up()
         return to_record(link, found, current, log.losses, now_ms)
 

@@ -10,13 +10,11 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
 from strait.control.group_status import group_status
 from strait.control.needs import Needs
 from strait.control.quarantine import Quarantine
 from strait.errors import ClusterError, ConfigError
-from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.stopping import stopped_by
@@ -26,6 +24,7 @@ from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status, with_quarantined
 from strait.planning.topics.selection import Selection, select
 from strait.state.group_sync_records import GroupSyncReport
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Pause
 
@@ -121,7 +120,7 @@ class LinkStatus:
         }
 
 
-def link_status(file: LinksFile, name: str, topic: str | None = None) -> LinkStatus:
+def link_status(link: ConfiguredLink, topic: str | None = None) -> LinkStatus:
     """Return the state of one link and of its source's topics.
 
     Args:
@@ -132,16 +131,16 @@ def link_status(file: LinksFile, name: str, topic: str | None = None) -> LinkSta
         ClusterUnavailable, NotAuthorized: the destination does not answer; or the source, if only it has the answer.
         StateError: the link's state cannot be read.
     """
-    found = _with_quarantined(link_groups(file, name, needs=True), file)
+    found = _with_quarantined(link_groups(link, needs=True), link)
     if topic is None:
-        return _with_left_out(found, file)
+        return _with_left_out(found, link)
     known = {row.topic for row in found.rows}
     if topic not in known:
-        return replace(found, groups=(), left_out=(_why_not(file, name, topic, known),))
+        return replace(found, groups=(), left_out=(_why_not(link, topic, known),))
     return replace(found, groups=tuple(_only(group, topic) for group in found.groups))
 
 
-def link_groups(file: LinksFile, name: str, *, listen_seconds: float = 0.0, needs: bool = False) -> LinkStatus:
+def link_groups(link: ConfiguredLink, *, listen_seconds: float = 0.0, needs: bool = False) -> LinkStatus:
     """Return the state of one link without querying its source. Raises as `link_status`.
 
     Args:
@@ -149,23 +148,22 @@ def link_groups(file: LinksFile, name: str, *, listen_seconds: float = 0.0, need
             not silent.
         needs: determine the actions of an operator, for which past reports are read if partitions are late.
     """
-    link = file.links[name]
-    with StateReader(file.clusters[link.destination], link.destination, name, follow=("plan", "reports")) as state:
+    with link.state("plan", "reports") as state:
         state.catch_up()
-        groups = tuple(group_status(file, name, group, state) for group in sorted(state.plans))
+        groups = tuple(group_status(link, group, state) for group in sorted(state.plans))
         quiet = {(group.group, slot.slot) for group in groups for slot in group.slots if slot.silent}
         if listen_seconds and (heard := _heard(state, quiet, listen_seconds)):
-            groups = tuple(group_status(file, name, group, state, heard=heard) for group in sorted(state.plans))
+            groups = tuple(group_status(link, group, state, heard=heard) for group in sorted(state.plans))
         pauses = pauses_of(state.plans.values())
         quarantines = any(
             topic.policy.on_refused == "quarantine" for plan in state.plans.values() for topic in plan.topics
         )
         return LinkStatus(
-            *(name, link.source, link.destination, groups, pauses),
+            *(link.name, link.source.name, link.destination.name, groups, pauses),
             quarantines=quarantines,
             consumer_groups=state.group_sync,
             stopped_by=stopped_by(state.plans.values()),
-            needs=Needs(file, name).of(state, groups) if needs else (),
+            needs=Needs(link).of(state, groups) if needs else (),
         )
 
 
@@ -184,12 +182,12 @@ def _heard(state: StateReader, quiet: Set[tuple[str, int]], seconds: float) -> S
     return heard
 
 
-def _with_quarantined(found: LinkStatus, file: LinksFile) -> LinkStatus:
+def _with_quarantined(found: LinkStatus, link: ConfiguredLink) -> LinkStatus:
     """Add quarantined records, counted in the newest part of the quarantine topic, which keeps every record it ever
     held. Reads it only if a rule quarantines records."""
     if not found.quarantines:
         return found
-    quarantine = Quarantine(file.clusters[found.destination], found.destination, found.link, keeps_settled=False)
+    quarantine = Quarantine(link, keeps_settled=False)
     unread = quarantine.skip_to_newest(QUARANTINE_READ)
     quarantined = Counter(TopicPartition(entry.topic, entry.partition) for entry in quarantine.contents().entries())
     groups = tuple(with_quarantined(group, quarantined) for group in found.groups)
@@ -200,28 +198,25 @@ def _only(group: Status, topic: str) -> Status:
     return replace(group, partitions=tuple(row for row in group.partitions if row.topic == topic))
 
 
-def _with_left_out(found: LinkStatus, file: LinksFile) -> LinkStatus:
+def _with_left_out(found: LinkStatus, link: ConfiguredLink) -> LinkStatus:
     try:
-        rows = nearly_selected(_selection(file, found.link))
+        rows = nearly_selected(_selection(link))
     except ClusterError as error:
         return replace(found, source_trouble=str(error))
     planned = {row.topic for row in found.rows}
     return replace(found, left_out=tuple(row for row in rows if row.topic not in planned))
 
 
-def _why_not(file: LinksFile, name: str, topic: str, known: Iterable[str]) -> PartitionStatus:
-    link = file.links[name]
-    wanted: Sequence[str] = sorted({*link.topics.include, *known})
-    row = explained(topic, _selection(file, name), wanted)
+def _why_not(link: ConfiguredLink, topic: str, known: Iterable[str]) -> PartitionStatus:
+    wanted: Sequence[str] = sorted({*link.settings.topics.include, *known})
+    row = explained(topic, _selection(link), wanted)
     if row is None:
-        problem = f"neither its plan nor cluster {link.source} has a topic {topic!r}{did_you_mean(topic, wanted)}"
-        raise ConfigError(f"link {name}", [problem])
+        problem = f"neither its plan nor cluster {link.source.name} has a topic {topic!r}{did_you_mean(topic, wanted)}"
+        raise ConfigError(f"link {link.name}", [problem])
     return row
 
 
-def _selection(file: LinksFile, name: str) -> Selection:
-    link = file.links[name]
-    properties = file.clusters[link.source]
-    source = Admin(properties, link.source).observe(lambda _: False)
-    shared = source.cluster_id if properties == file.clusters[link.destination] else None
-    return select(name, link, source.topics, shared_cluster_id=shared)
+def _selection(link: ConfiguredLink) -> Selection:
+    source = link.admin("source").observe(lambda _: False)
+    shared = source.cluster_id if link.source.properties == link.destination.properties else None
+    return select(link.name, link.settings, source.topics, shared_cluster_id=shared)

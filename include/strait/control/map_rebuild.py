@@ -7,29 +7,28 @@ that record: the link then continues after the newest exact one, as after a cras
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from strait.config.links import LinksFile
 from strait.config.validation import did_you_mean
 from strait.control.map_logs import CopyLog, SourceLog, copy_log, copy_records, source_log, source_records
 from strait.control.rebuilt import Rebuilt, copied_again, dropped
 from strait.control.registration import writing_links
 from strait.errors import ClusterError, ConfigError, CorruptBatch, PlanConflict, StateError
 from strait.kafka.admin import Admin
-from strait.model import ClusterFacts, TopicPartition
+from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.planning.map_rebuild.continuing import from_newest_exact
 from strait.planning.map_rebuild.entries import entries, first_entry, replaced
 from strait.planning.map_rebuild.matching import Rules, Stretch, Unknown, joined, match_batches, match_records
 from strait.planning.topics.policies import start_of
 from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from strait.state.planned_pairs import replaced_topics, runs_about
-from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.registrations import producers_left_out
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic
@@ -51,19 +50,22 @@ class _Place(NamedTuple):
     confirmed: int = 0
 
 
+class _Logs(NamedTuple):
+    source: PartitionLogs
+    destination: PartitionLogs
+
+
 class MapRebuild:
     """Rebuilds the offset map of one link.
 
     Raises (every method): ClusterUnavailable, NotAuthorized, StateError.
     """
 
-    def __init__(self, file: LinksFile, link: str, tell: Tell = lambda _: None) -> None:
+    def __init__(self, link: ConfiguredLink, tell: Tell = lambda _: None) -> None:
         """``tell`` is called with a line about every step of reading."""
-        self._name = link
-        self._link = file.links[link]
-        self._source, self._destination = self._link.source, self._link.destination
-        self._properties = {end: file.clusters[end] for end in (self._source, self._destination)}
-        self._admins = {end: Admin(self._properties[end], end) for end in self._properties}
+        self._name = link.name
+        self._link = link
+        self._source, self._destination = link.admin("source"), link.admin("destination")
         self._tell = tell
         self._skipped: dict[str, frozenset[int]] = {"all": frozenset()}  # by `copies`
 
@@ -88,13 +90,13 @@ class MapRebuild:
                     f"link {self._name}", [f"its plan has no topic {topic!r}{did_you_mean(topic, names)}"]
                 )
         chosen = [one for one in places if not topics or one.topic.source in topics]
-        doubts = replaced_topics({one.topic.source: one.topic for one in chosen}, *self._both())
+        doubts = replaced_topics({one.topic.source: one.topic for one in chosen}, self._source, self._destination)
         compacted = self._compacted(chosen)
         found = []
         with ExitStack() as connections:
-            logs = {
-                end: connections.enter_context(PartitionLogs(self._properties[end], end)) for end in self._properties
-            }
+            logs = _Logs(
+                *(connections.enter_context(PartitionLogs(*end)) for end in (self._link.source, self._link.destination))
+            )
             for one in chosen:
                 copy = one.topic.destination
                 if one.topic.source in doubts:
@@ -119,13 +121,11 @@ class MapRebuild:
         ready = [one for one in found if one.verdict == "ready"]
         if not ready:
             return list(found)
-        factor = self._link.replication_factor
-        admin = self._admins[self._destination]
-        ensure_state_topics(admin, self._name, None if factor == "source" else factor)
-        publisher = ControlPublisher(self._properties[self._destination], self._destination, self._name)
-        with self._state() as state, publisher.exclusive(state) as publication:
+        factor = self._link.settings.replication_factor
+        ensure_state_topics(self._destination, self._name, None if factor == "source" else factor)
+        with self._state() as state, self._link.publisher().exclusive(state) as publication:
             self._require_stopped(state.plans.values())
-            ends = admin.offsets([TopicPartition(one.destination, one.partition) for one in ready], "end")
+            ends = self._destination.offsets([TopicPartition(one.destination, one.partition) for one in ready], "end")
             for one in ready:
                 end = ends[TopicPartition(one.destination, one.partition)]
                 if end != one.end:
@@ -154,13 +154,11 @@ class MapRebuild:
                 hint=f"run `strait stop {self._name}` and `strait wait {self._name} --for stopped`",
             )
 
-    def _look(self, one: _Place, logs: Mapping[str, PartitionLogs], compacted: bool, losses: Sequence[Loss]) -> Rebuilt:
+    def _look(self, one: _Place, logs: _Logs, compacted: bool, losses: Sequence[Loss]) -> Rebuilt:
         copy = TopicPartition(one.topic.destination, one.place.partition)
         try:
-            there = copy_log(logs[self._destination], copy, one.producer_id, self._progress(self._destination, copy))
-            here = source_log(
-                logs[self._source], one.place, self._wanted(one.topic), self._progress(self._source, one.place)
-            )
+            there = copy_log(logs.destination, copy, one.producer_id, self._progress(self._destination, copy))
+            here = source_log(logs.source, one.place, self._wanted(one.topic), self._progress(self._source, one.place))
             if not there.batches:
                 return self._begun(one, here, there)
             rules = Rules(
@@ -175,17 +173,15 @@ class MapRebuild:
         except (ClusterError, CorruptBatch) as error:
             return Rebuilt(*one.place, copy.topic, "refused", error.message)
 
-    def _matched(
-        self, one: _Place, logs: Mapping[str, PartitionLogs], here: SourceLog, there: CopyLog, rules: Rules
-    ) -> Rebuilt:
+    def _matched(self, one: _Place, logs: _Logs, here: SourceLog, there: CopyLog, rules: Rules) -> Rebuilt:
         copy = TopicPartition(one.topic.destination, one.place.partition)
         with_time = rules.timed
         found, undecided = match_batches(here.batches, there.batches, rules)
         unknown: list[Unknown] = []
         for at in undecided:
             self._tell(f"{copy}: comparing records at offsets {at.copy_from:,} to {at.copy_to - 1:,}")
-            ours = copy_records(logs[self._destination], copy, at, there.batches, one.producer_id, with_time=with_time)
-            theirs = source_records(logs[self._source], one.place, at, self._wanted(one.topic), with_time=with_time)
+            ours = copy_records(logs.destination, copy, at, there.batches, one.producer_id, with_time=with_time)
+            theirs = source_records(logs.source, one.place, at, self._wanted(one.topic), with_time=with_time)
             more, left = match_records(theirs, ours, at, rules)
             found += more
             unknown += left
@@ -214,7 +210,7 @@ class MapRebuild:
         self, one: _Place, exact: Sequence[Stretch], unknown: Sequence[Unknown], here: SourceLog, there: CopyLog
     ) -> Rebuilt:
         copy = one.topic.destination
-        whole = start_of(self._link, one.topic.source) == "earliest"
+        whole = start_of(self._link.settings, one.topic.source) == "earliest"
         found = from_newest_exact(_like(one), exact, there.batches, here.start, whole=whole, confirmed=one.confirmed)
         if isinstance(found, str):
             return Rebuilt(*one.place, copy, "refused", found, unknown=tuple(unknown))
@@ -242,7 +238,7 @@ class MapRebuild:
         if there.end:
             detail = f"{copy}-{one.place.partition} holds no record of this link, so its position is unknown"
             return Rebuilt(*one.place, copy, "refused", detail)
-        if here.batches and start_of(self._link, one.topic.source) != "earliest":
+        if here.batches and start_of(self._link.settings, one.topic.source) != "earliest":
             detail = "nothing was replicated yet, and the start offset is unknown"
             return Rebuilt(*one.place, copy, "refused", detail)
         begin = first_entry(_like(one), here.start, 0)
@@ -257,34 +253,27 @@ class MapRebuild:
         return lambda batch: batch.producer_id not in skipped
 
     def _skipped_by(self, copies: str) -> frozenset[int]:
-        writing = writing_links(self._properties[self._source], self._source)
-        return producers_left_out(copies, writing, *(admin.cluster_id for admin in self._both()))
+        writing = writing_links(*self._link.source)
+        return producers_left_out(copies, writing, self._source.cluster_id, self._destination.cluster_id)
 
     def _compacted(self, places: Collection[_Place]) -> set[str]:
         """Return the source topics that are compacted on either side."""
         topics = {one.topic for one in places}
         found = {topic.source for topic in topics if topic.policy.source_compacted}
         for end, side in ((self._source, "source"), (self._destination, "destination")):
-            facts = self._facts(end, {getattr(topic, side) for topic in topics})
+            facts = end.observe({getattr(topic, side) for topic in topics}.__contains__, ("cleanup.policy",))
             compact = {name for name, of in facts.topics.items() if "compact" in of.configs.get("cleanup.policy", "")}
             found |= {topic.source for topic in topics if getattr(topic, side) in compact}
         return found
 
-    def _both(self) -> tuple[Admin, Admin]:
-        return self._admins[self._source], self._admins[self._destination]
-
-    def _facts(self, end: str, names: Collection[str]) -> ClusterFacts:
-        return self._admins[end].observe(names.__contains__, ("cleanup.policy",))
-
-    def _progress(self, end: str, place: TopicPartition) -> Callable[[int, int], None]:
-        return partial(self._tell_progress, end, place)
+    def _progress(self, end: Admin, place: TopicPartition) -> Callable[[int, int], None]:
+        return partial(self._tell_progress, end.cluster, place)
 
     def _tell_progress(self, end: str, place: TopicPartition, at: int, start: int) -> None:
         self._tell(f"{place} on {end}: read from offset {start:,} to {at:,}")
 
     def _state(self, *follow: Kind) -> StateReader:
-        follow = follow or ("plan", "map")
-        state = StateReader(self._properties[self._destination], self._destination, self._name, follow=follow)
+        state = self._link.state(*follow)
         state.catch_up()
         return state
 

@@ -13,12 +13,10 @@ from typing import Literal, NamedTuple
 
 from strait.config import naming
 from strait.config.groups import DEFAULT_GROUP
-from strait.config.links import Link, LinksFile
 from strait.config.selecting import selects
-from strait.control.copy_ends import Found, Side, ends_of, look_at_copies
+from strait.control.copy_ends import Found, ends_of, look_at_copies
 from strait.control.registration import producer_id_of, register_moved_in
 from strait.errors import ConfigError, PlanConflict
-from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.consumer_groups import ConsumerGroups
 from strait.planning.topics.lost_mappings import Begun
@@ -26,9 +24,9 @@ from strait.planning.topics.move_in import Begin, where_to_begin
 from strait.planning.topics.new_partitions import NewPartition
 from strait.planning.topics.pairs import Pair
 from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from strait.state.moved_copies import MovedCopies
 from strait.state.positions import Positions
-from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, Plan
 from strait.state.topics import ensure_state_topics
@@ -85,22 +83,20 @@ class MoveIn:
         ClusterUnavailable, NotAuthorized, StateError
     """
 
-    def __init__(self, file: LinksFile, link: str) -> None:
-        self._name = link
-        self._link: Link = file.links[link]
-        self._source, self._destination = (
-            Side(Admin(file.clusters[end], end), file.clusters[end])
-            for end in (self._link.source, self._link.destination)
-        )
+    def __init__(self, link: ConfiguredLink) -> None:
+        self._name = link.name
+        self._handle = link
+        self._link = link.settings
+        self._source, self._destination = link.admin("source"), link.admin("destination")
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return the positions of a consumer group on the source. Raises ConfigError while it has members."""
-        with ConsumerGroups(self._source.properties, self._link.source) as groups:
+        with ConsumerGroups(*self._handle.source) as groups:
             found = groups.listed().get(group)
         where = f"cluster {self._link.source}: group {group}"
         if found is not None and found.state not in ("Empty", "Dead"):
             raise ConfigError(where, [f"has members (state {found.state})"], hint="stop the tool that uses it first")
-        committed = self._source.admin.committed(group)
+        committed = self._source.committed(group)
         if not committed:
             raise ConfigError(where, ["has no committed offset"])
         return committed
@@ -161,13 +157,12 @@ class MoveIn:
         pairs = self._pairs({move.topic: move.destination for move in moved})
         factor = None if self._link.replication_factor == "source" else self._link.replication_factor
         if ready:
-            ensure_state_topics(self._destination.admin, self._name, factor)
-        copies = _copies(self._name, moved, pairs, self._source.admin.cluster_id)
-        register_moved_in(self._destination.admin, self._destination.properties, copies, factor)
+            ensure_state_topics(self._destination, self._name, factor)
+        copies = _copies(self._name, moved, pairs, self._source.cluster_id)
+        register_moved_in(self._destination, copies, factor)
         if not ready:
             return list(moves)
-        publisher = ControlPublisher(self._destination.properties, self._link.destination, self._name)
-        with self._state() as state, publisher.exclusive(state) as publication:
+        with self._state() as state, self._handle.publisher().exclusive(state) as publication:
             self._require_unchanged(state, ready)
             now_ms = time.time_ns() // 1_000_000
             replaced = [run for move in ready for run in state.runs.get(move.place, ())]
@@ -180,7 +175,7 @@ class MoveIn:
     def _first_plan(self, state: StateReader, now_ms: int) -> Plan:
         """Return the first plan of a link that has none: it copies nothing yet. Map entries without a plan would mean
         that the link's producer ID is lost."""
-        producer_id = producer_id_of(self._name, state, self._destination.properties, self._link.destination)
+        producer_id = producer_id_of(self._name, state, *self._handle.destination)
         return Plan(
             link=self._name,
             group=DEFAULT_GROUP,
@@ -208,8 +203,8 @@ class MoveIn:
         wanted = set(topics) or {topic for topic in named if selects(self._link.topics, topic)}
         names = naming.Names(self._link)
         if complete and not topics:
-            there = self._destination.admin.observe(lambda _: False).topics
-            on_source = self._source.admin.observe(lambda _: False).topics
+            there = self._destination.observe(lambda _: False).topics
+            on_source = self._source.observe(lambda _: False).topics
             wanted |= {one for one in on_source if selects(self._link.topics, one) and names.destination(one) in there}
         if not wanted:
             listed = ", ".join(sorted(named)[:5]) or "none"
@@ -221,8 +216,8 @@ class MoveIn:
         return self._pairs({topic: names.destination(topic) or "" for topic in sorted(wanted)})
 
     def _pairs(self, names: Mapping[str, str]) -> dict[str, Pair]:
-        source = self._source.admin.observe(names.__contains__, ("cleanup.policy",))
-        destination = self._destination.admin.observe(set(names.values()).__contains__)
+        source = self._source.observe(names.__contains__, ("cleanup.policy",))
+        destination = self._destination.observe(set(names.values()).__contains__)
         found = {topic: _pair(topic, copy, source, destination) for topic, copy in names.items()}
         problems = [pair for pair in found.values() if isinstance(pair, str)]
         if problems:
@@ -230,7 +225,7 @@ class MoveIn:
         return {topic: pair for topic, pair in found.items() if isinstance(pair, Pair)}
 
     def _state(self) -> StateReader:
-        state = StateReader(self._destination.properties, self._link.destination, self._name)
+        state = self._handle.state()
         state.catch_up()
         return state
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping, Sequence
 
 from strait.config.groups import DEFAULT_GROUP
-from strait.config.links import LinksFile
 from strait.control.report_history import reports_at
 from strait.errors import ConfigError
 from strait.model import TopicPartition
@@ -14,6 +13,7 @@ from strait.planning.history.overrun import Reports
 from strait.planning.plan.settings import in_force
 from strait.planning.status.needs import Circumstances, Need, needs_of
 from strait.planning.status.status import Status
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 
 _PAST_SECONDS = 300.0  # for which past reports are reused
@@ -25,8 +25,7 @@ class Needs:
     Not thread-safe.
     """
 
-    def __init__(self, file: LinksFile, link: str) -> None:
-        self._file = file
+    def __init__(self, link: ConfiguredLink) -> None:
         self._link = link
         self._past: Sequence[Reports] = ()
         self._due_at = 0.0
@@ -43,7 +42,7 @@ class Needs:
         Raises:
             ClusterUnavailable, NotAuthorized: older reports cannot be read.
         """
-        configured = self._file.links[self._link]
+        configured = self._link.settings
         try:
             topics = in_force(configured, state.plans.get(DEFAULT_GROUP)).link.topics
         except ConfigError:  # the plan's topics name a task group that the links file no longer has
@@ -60,9 +59,8 @@ class Needs:
 
     def _earlier(self) -> Sequence[Reports]:
         if time.monotonic() >= self._due_at:
-            destination, now_ms = self._file.links[self._link].destination, time.time_ns() // 1_000_000
-            properties = self._file.clusters[destination]
+            now_ms = time.time_ns() // 1_000_000
             ages_ms = [now_ms - age * 1000 for age in AGES_SECONDS]
-            self._past = [reports_at(properties, destination, self._link, at_ms) for at_ms in ages_ms]
+            self._past = [reports_at(*self._link.destination, self._link.name, at_ms) for at_ms in ages_ms]
             self._due_at = time.monotonic() + _PAST_SECONDS
         return self._past

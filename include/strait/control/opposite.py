@@ -1,7 +1,8 @@
 """Changes that links in the opposite direction have made to the topics of a link's source, according to their plans."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
+from strait.config.cluster import Cluster
 from strait.config.links import Link
 from strait.control.registration import readable_registrations
 from strait.errors import NotAuthorized, StateError
@@ -13,13 +14,13 @@ from strait.state.reader import StateReader
 from strait.state.schema import Plan
 
 
-def opposite_of(link: Link, source: Mapping[str, str], destination: ClusterFacts) -> Opposite:
+def opposite_of(link: Link, source: Cluster, destination: ClusterFacts) -> Opposite:
     """Return the changes of the opposite links. Queries their plans only if the link synchronizes ACLs or
     configurations, or if it could take their destination topics for source topics because it selects by a regular
     expression.
 
     Args:
-        source: client properties of the link's source.
+        source: the link's source.
 
     Raises:
         ClusterUnavailable
@@ -28,16 +29,16 @@ def opposite_of(link: Link, source: Mapping[str, str], destination: ClusterFacts
         return Opposite()
     links: set[str] = set()
     try:
-        known = readable_registrations(source, link.source)
+        known = readable_registrations(*source)
         links = {one.link for one in known.all() if one.source == destination.cluster_id}
         moved_in = [one for one in known.moved_in() if one.source == destination.cluster_id]
-        return Opposite.of(_plans(link.source, source, links), moved_in, destination.topics)
+        return Opposite.of(_plans(source, links), moved_in, destination.topics)
     except (NotAuthorized, StateError) as error:
         return Opposite(unknown=str(error), exist=bool(links))
 
 
-def _plans(cluster: str, properties: Mapping[str, str], links: Collection[str]) -> Iterator[Plan]:
+def _plans(cluster: Cluster, links: Collection[str]) -> Iterator[Plan]:
     for link in sorted(links):
-        with StateReader(properties, cluster, link, follow=("plan",)) as state:
+        with StateReader(*cluster, link, follow=("plan",)) as state:
             state.catch_up()
             yield from state.plans.values()

@@ -10,16 +10,14 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from strait.config.links import LinksFile
 from strait.errors import PlanConflict, StateError
 from strait.planning.plan import pauses
 from strait.planning.plan.pauses import Scope
 from strait.planning.plan.planner import Draft
 from strait.planning.plan.stopping import stopped_by, with_stopped
-from strait.state.publisher import ControlPublisher
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Pause, Plan
-from strait.state.signing import with_key
 
 _CONFLICTS_MOST = 8
 _CONFLICT_PAUSE_SECONDS = 1.0
@@ -40,7 +38,7 @@ Change = Callable[[StateReader], tuple[Scope, Sequence[Pause], Drafts]]
 """Converts the current plans to the wanted ones, by task group."""
 
 
-def pause(file: LinksFile, link: str, scope: Scope, *, by: str, reason: str) -> Edited:
+def pause(link: ConfiguredLink, scope: Scope, *, by: str, reason: str) -> Edited:
     """Pause ``scope`` until an operator resumes it.
 
     Raises:
@@ -54,10 +52,10 @@ def pause(file: LinksFile, link: str, scope: Scope, *, by: str, reason: str) -> 
         added = Pause(topic=meant.topic, partition=meant.partition, by=by, at_ms=_now_ms(), reason=reason)
         return meant, *_with_pauses(state, pauses.pause(pauses.pauses_of(state.plans.values()), added))
 
-    return edit(file, link, change)
+    return edit(link, change)
 
 
-def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
+def resume(link: ConfiguredLink, scope: Scope) -> Edited:
     """Remove the pause of ``scope``. Raises as `pause`, and ConfigError if there is no pause of exactly that scope."""
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
@@ -65,11 +63,11 @@ def resume(file: LinksFile, link: str, scope: Scope) -> Edited:
         meant = scope.among(_topics(state) | {item.topic for item in before})
         return meant, *_with_pauses(state, pauses.resume(before, meant))
 
-    return edit(file, link, change)
+    return edit(link, change)
 
 
 def pause_topics(
-    file: LinksFile, link: str, topics: Collection[str], *, by: str, reason: str, check: Callable[[], None]
+    link: ConfiguredLink, topics: Collection[str], *, by: str, reason: str, check: Callable[[], None]
 ) -> Edited:
     """Pause these source topics in one edit; the reason replaces that of an earlier pause of a whole topic. Raises
     as `pause`.
@@ -88,11 +86,11 @@ def pause_topics(
             check()
         return Scope(), *_with_pauses(state, wanted)
 
-    return edit(file, link, change)
+    return edit(link, change)
 
 
 def set_stopped(
-    file: LinksFile, link: str, *, stopped: bool, by: str, reason: str = "", check: Callable[[], None] = lambda: None
+    link: ConfiguredLink, *, stopped: bool, by: str, reason: str = "", check: Callable[[], None] = lambda: None
 ) -> Edited:
     """Stop the link's applications, or let them run again. Applies no pending configuration change, and does not query
     the source. Raises as `pause`.
@@ -110,28 +108,26 @@ def set_stopped(
             check()
         return Scope(), pauses.pauses_of(state.plans.values()), wanted
 
-    return edit(file, link, change)
+    return edit(link, change)
 
 
-def end_publications(file: LinksFile, link: str) -> None:
+def end_publications(link: ConfiguredLink) -> None:
     """Take over publishing: a publication that another process has started is complete when this returns, or never
     happens. Raises as `pause`."""
-    destination = file.links[link].destination
-    with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
+    with link.state("plan") as state:
         for _ in range(_CONFLICTS_MOST):
             try:
-                with ControlPublisher(file.clusters[destination], destination, link).exclusive(state):
+                with link.publisher().exclusive(state):
                     return
             except PlanConflict as error:
                 conflict = error
         raise conflict
 
 
-def why_stopped(file: LinksFile, link: str) -> str:
+def why_stopped(link: ConfiguredLink) -> str:
     """Return by whom, when and why a link was stopped, as text; empty: it is not stopped. Raises as `pause`, except for
     a link without a plan."""
-    destination = file.links[link].destination
-    with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
+    with link.state("plan") as state:
         state.catch_up()
         return stopped_by(state.plans.values())
 
@@ -149,31 +145,31 @@ def _with_pauses(state: StateReader, wanted: Sequence[Pause]) -> tuple[Sequence[
     return wanted, drafts
 
 
-def edit(file: LinksFile, link: str, change: Change) -> Edited:
+def edit(link: ConfiguredLink, change: Change) -> Edited:
     """Publish the current plans with a change, and nothing else. Raises as `pause`, and the errors of ``change``."""
-    destination = file.links[link].destination
-    properties = with_key(file.clusters[destination])
-    with StateReader(properties, destination, link) as state:
+    link = link.with_key()
+    with link.state() as state:
         for _ in range(_CONFLICTS_MOST):
             try:
-                return _publish(ControlPublisher(properties, destination, link), link, state, change)
+                return _publish(link, state, change)
             except PlanConflict as error:
                 conflict = error
                 time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
         raise conflict
 
 
-def _publish(publisher: ControlPublisher, link: str, state: StateReader, change: Change) -> Edited:
+def _publish(link: ConfiguredLink, state: StateReader, change: Change) -> Edited:
     state.catch_up()
     if not state.plans:
         raise StateError(
-            f"link {link}: it has no plan yet, so nothing is copied", hint="run the monitor DAG or `strait apply` first"
+            f"link {link.name}: it has no plan yet, so nothing is copied",
+            hint="run the monitor DAG or `strait apply` first",
         )
-    with publisher.exclusive(state) as publication:
+    with link.publisher().exclusive(state) as publication:
         scope, wanted, drafts = change(state)
         published = [
             draft.as_plan(
-                link=link,
+                link=link.name,
                 group=group,
                 version=plan.version + 1,
                 producer_id=plan.producer_id,

@@ -15,7 +15,6 @@ from cachetools import TTLCache
 from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.config.client_properties import STATE_KEY
-from strait.config.cluster_identity import expecting
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
 from strait.config.selecting import selects
@@ -48,12 +47,11 @@ from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
 from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.sync import follows_acls
 from strait.planning.topics.remembered import remembered
-from strait.state.publisher import ControlPublisher
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.safety import SAFETY_CONFIGS, kept_safe
 from strait.state.schema import Plan, Registration
 from strait.state.segments import SEGMENT_CONFIGS, segments_of
-from strait.state.signing import with_key
 from strait.state.topics import ensure_state_topics
 
 GROUP = DEFAULT_GROUP
@@ -76,9 +74,7 @@ class Control:
         self._progress = progress  # of long operations
         self._configured = file.links[link]
         self.link = with_heartbeats(self._configured)
-        self._file = file
-        self._source_properties = file.clusters[self.link.source]
-        self._destination_properties = with_key(file.clusters[self.link.destination])
+        self._handle = ConfiguredLink.of(file, link).with_key()
         self._register_is_there = self._state_is_there = True  # as last seen
         self._claims: TTLCache[str, Claim] = TTLCache(_CLAIMS_MOST, _CLAIMS_SECONDS)
         self._state_topics = {*kept_safe(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
@@ -97,7 +93,7 @@ class Control:
         if adopt:
             _ = self._source, self._destination  # both connect; if both fail, the source's error is raised
         self._state.catch_up()
-        found = in_force(self._file.links[self.name], self._state.plans.get(GROUP))
+        found = in_force(self._handle.settings, self._state.plans.get(GROUP))
         if adopt and found.elsewhere and not self._state.proofs[GROUP].is_own:
             raise StateError(
                 f"link {self.name}: plan {found.version} names topics from {found.elsewhere}, and it is "
@@ -186,12 +182,12 @@ class Control:
         Raises (besides): ConfigError if the plan has no such topic.
         """
         self._reports.catch_up()
-        return group_status(self._file, self.name, GROUP, self._reports, topic)
+        return group_status(self._handle, GROUP, self._reports, topic)
 
     def statuses(self) -> tuple[Status, ...]:
         """Return the same for every task group that has a plan."""
         self._reports.catch_up()
-        return tuple(group_status(self._file, self.name, group, self._reports) for group in sorted(self._reports.plans))
+        return tuple(group_status(self._handle, group, self._reports) for group in sorted(self._reports.plans))
 
     def written(self) -> dict[TopicPartition, int]:
         """Return the number of records that the link has ever written to each partition, as far as the map and the
@@ -202,8 +198,7 @@ class Control:
     def spec(self, plan: Plan, *, ledger_dir: Path, checkpoint_dir: Path, standby: bool = False) -> AppSpec:
         """Return the settings of the application of the plan's task group. They hold secrets: write them with their own
         `write` only."""
-        properties = self._source_properties, self._destination_properties
-        return spec_of(self.name, self.link, properties, plan, ledger_dir, checkpoint_dir, standby=standby)
+        return spec_of(self._handle, self.link, plan, ledger_dir, checkpoint_dir, standby=standby)
 
     @property
     def known_clusters(self) -> dict[str, str]:
@@ -224,28 +219,27 @@ class Control:
 
     @cached_property
     def _source(self) -> Admin:
-        return Admin(self._source_properties, self.link.source, self._progress)
+        return self._handle.admin("source", self._progress)
 
     @cached_property
     def _destination(self) -> Admin:
-        return Admin(self._destination_properties, self.link.destination, self._progress)
+        return self._handle.admin("destination", self._progress)
 
     @property
     def _clusters(self) -> Clusters:
-        properties = {self.link.source: self._source_properties, self.link.destination: self._destination_properties}
-        return Clusters(self._source, self._destination, properties)
+        return Clusters(self._source, self._destination)
 
     @cached_property
     def _state(self) -> StateReader:
-        return StateReader(self._destination_properties, self.link.destination, self.name)
+        return self._handle.state()
 
     @cached_property
     def _loads(self) -> LoadMonitor:
-        return LoadMonitor(self.link, self._destination_properties, self.name, lambda: self._reports)
+        return LoadMonitor(self.link, self._handle, lambda: self._reports)
 
     @cached_property
     def _reports(self) -> StateReader:
-        return StateReader(self._destination_properties, self.link.destination, self.name, follow=("plan", "reports"))
+        return self._handle.state("plan", "reports")
 
     def _heard(self) -> Reports:
         self._reports.catch_up()
@@ -258,8 +252,7 @@ class Control:
 
     def _observe(self) -> tuple[ClusterFacts, ClusterFacts]:
         source_id, destination_id = planned_clusters(self._state.plans.values())
-        self._destination_properties = expecting(self._destination_properties, destination_id)
-        self._source_properties = expecting(self._source_properties, source_id)
+        self._handle = self._handle.expecting(source_id, destination_id)
         self._destination.expect(destination_id)
         self._source.expect(source_id)
         source = self._observe_source()
@@ -294,7 +287,7 @@ class Control:
         done: Done | None = None,
     ) -> Proposal:
         """Return the proposal, with the part of it that needs no approval."""
-        proofs = dict(self._state.proofs) if STATE_KEY in self._destination_properties else {}
+        proofs = dict(self._state.proofs) if STATE_KEY in self._handle.destination.properties else {}
         plans = dict(self._state.plans)
         if stopped is None:
             stopped = GROUP in plans and plans[GROUP].stopped
@@ -302,7 +295,7 @@ class Control:
             remembered(*facts, plans.values()),
             plans,
             self._state.runs,
-            opposite_of(self.link, self._source_properties, facts[1]),
+            opposite_of(self.link, self._handle.source, facts[1]),
             self._loads.now(),
             () if done is None else done.actions,
             _now_ms(),
@@ -316,14 +309,13 @@ class Control:
         self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done
     ) -> tuple[Mapping[str, Plan], Proposal, Proposal]:
         """Return the current plans, the whole proposal, and the part of it that was published."""
-        publisher = ControlPublisher(self._destination_properties, self.link.destination, self.name)
-        with publisher.exclusive(self._state) as publication:
+        with self._handle.publisher().exclusive(self._state) as publication:
             whole = self._decide(self._observe(), refused, stopped, done)
             proposal = approval.part_of(whole)
             if proposal is whole:
                 approval.check_rest(planned_effects(self.link, whole), whole.survey.clusters)
             at_ms = _now_ms()
-            producer_id = producer_id_of(self.name, self._state, self._destination_properties, self.link.destination)
+            producer_id = producer_id_of(self.name, self._state, *self._handle.destination)
             self._register(producer_id, proposal.plans)
             if not proposal.drafts and not proposal.deleted_there:
                 return proposal.plans, whole, proposal
@@ -342,7 +334,7 @@ class Control:
         if self._register_is_there and is_registered(plans.values(), source):
             return
         registration = Registration(producer_id=producer_id, link=self.name, source=source, destination=destination)
-        register(self._destination, self._destination_properties, registration, state_replicas(self.link))
+        register(self._destination, registration, state_replicas(self.link))
 
 
 def _now_ms() -> int:

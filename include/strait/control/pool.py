@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from strait.config.app_spec import Seat
-from strait.config.links import LinksFile
 from strait.errors import StraitError
-from strait.state.reader import StateReader
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
 
 _TIMEOUT_SECONDS = 5.0
@@ -27,36 +26,34 @@ class Observed(NamedTuple):
     error: str = ""
 
 
-def plans_in_force(file: LinksFile, link: str) -> Mapping[str, Plan]:
+def plans_in_force(link: ConfiguredLink) -> Mapping[str, Plan]:
     """Return task group -> its current plan; none if they cannot be read now."""
-    destination = file.links[link].destination
     try:
-        with StateReader(file.clusters[destination], destination, link, follow=("plan",)) as state:
+        with link.state("plan") as state:
             state.catch_up(_TIMEOUT_SECONDS)
             return dict(state.plans)
     except StraitError:
         return {}
 
 
-def observe(file: LinksFile, link: str) -> Observed:
+def observe(link: ConfiguredLink) -> Observed:
     """Read the plans and the reports of a link. Never raises: an unavailable link hides no other."""
-    destination = file.links[link].destination
     try:
-        with StateReader(file.clusters[destination], destination, link, follow=("plan", "reports")) as state:
+        with link.state("plan", "reports") as state:
             state.catch_up(_TIMEOUT_SECONDS)
-            groups = file.links[link].groups
+            groups = link.settings.groups
             seats = [
-                Seat(link, group, slot)
+                Seat(link.name, group, slot)
                 for group, plan in sorted(state.plans.items())
                 if not plan.stopped
                 for slot in range(max(plan.slots, groups[group].most_slots if group in groups else 1))
             ]
             newest = {
-                Seat(link, *place): max(reports, key=lambda report: report.at_ms)
+                Seat(link.name, *place): max(reports, key=lambda report: report.at_ms)
                 for place, reports in state.reports.items()
                 if reports
             }
     except StraitError as error:
-        return Observed(link, error=str(error))
+        return Observed(link.name, error=str(error))
     loads = {seat: report.bytes_per_second for seat, report in newest.items() if seat in seats}
-    return Observed(link, tuple(seats), loads)
+    return Observed(link.name, tuple(seats), loads)

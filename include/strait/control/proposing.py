@@ -104,7 +104,7 @@ class Proposing:
         check_not_emptied(self.name, link, found.selection, observed.plans.values())
         create = acceptable(self.clusters.destination, link, found.destinations.create)
         found = replace(found, destinations=replace(found.destinations, create=create))
-        found = without_moved_copies(self.name, link, found, source, self.clusters.properties[link.source])
+        found = without_moved_copies(self.name, link, found, source, self.clusters.source)
         starts = look_up(
             self.clusters.source, self.clusters.destination, found.new, histories=link.backfill is not None
         )
@@ -164,8 +164,7 @@ class Proposing:
         alone = [action.topic for action in found.actions if isinstance(action, AlterTopic | DeleteTopic)]
         if not alone:
             return found
-        end = self.clusters.destination.cluster
-        self.claims.update(claims(self.clusters.properties[end], end, self.name, alone))
+        self.claims.update(claims(*self.clusters.destination.at, self.name, alone))
         return sync()
 
 

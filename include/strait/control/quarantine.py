@@ -14,9 +14,9 @@ from confluent_kafka import Message
 from strait.config import naming
 from strait.control.other_links import other_links
 from strait.control.registration import repair_writer
-from strait.kafka.admin import Admin
 from strait.kafka.reading import log_range, read_topic
 from strait.kafka.transactions import TransactionalWriter, chunks
+from strait.state.link_handle import LinkHandle
 from strait.state.quarantine_log import (
     Chosen,
     Contents,
@@ -27,7 +27,6 @@ from strait.state.quarantine_log import (
     settlement,
 )
 from strait.state.quarantine_replay import in_source_order, targets
-from strait.state.reader import StateReader
 
 
 class Quarantine:
@@ -38,11 +37,9 @@ class Quarantine:
         keeps_settled: False: replayed and discarded records are not kept in memory, and `contents` does not have them.
     """
 
-    def __init__(self, properties: Mapping[str, str], cluster: str, link: str, *, keeps_settled: bool = True) -> None:
-        self._properties = properties
-        self._cluster = cluster
+    def __init__(self, link: LinkHandle, *, keeps_settled: bool = True) -> None:
         self._link = link
-        self._topic = naming.quarantine_topic(link)
+        self._topic = naming.quarantine_topic(link.name)
         self._keeps_settled = keeps_settled
         self._contents = Contents(keeps_settled=keeps_settled)
         self._next = 0
@@ -59,7 +56,7 @@ class Quarantine:
 
     def skip_to_newest(self, offsets: int) -> int:
         """Read at most this number of the newest offsets; return the number of older ones that stay unread."""
-        first, end = log_range(self._properties, self._cluster, self._topic)
+        first, end = log_range(*self._link.destination, self._topic)
         self._next = max(first, end - offsets)
         return self._next - first
 
@@ -73,12 +70,12 @@ class Quarantine:
 
         Raises (besides): ConfigError with every reason against it.
         """
-        with StateReader(self._properties, self._cluster, self._link, follow=("plan",)) as state:
+        with self._link.state("plan") as state:
             state.catch_up()
             plans = list(state.plans.values())
-        others = other_links(self._properties, self._cluster, self._link).plans.values() if to is not None else ()
+        others = other_links(*self._link.destination, self._link.name).plans.values() if to is not None else ()
         plans += [plan for of_link in others for plan in of_link]
-        there = Admin(self._properties, self._cluster).observe(lambda _: False).topics
+        there = self._link.admin("destination").observe(lambda _: False).topics
         return targets(entries, to, plans, there)
 
     def records(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Message]]:
@@ -102,10 +99,9 @@ class Quarantine:
             StateError: the registrations cannot be read.
         """
         with repair_writer(
-            Admin(self._properties, self._cluster),
-            self._properties,
-            self._link,
-            naming.quarantine_transactional_id(self._link),
+            self._link.admin("destination"),
+            self._link.name,
+            naming.quarantine_transactional_id(self._link.name),
             doing="taking over the quarantine",
             taken_over="somebody else settles the quarantine now",
             hint="list it again to see what is left",
@@ -118,7 +114,7 @@ class Quarantine:
 
     def _read(self, first: int) -> Iterator[Message]:
         # If resolved records were deleted, the topic starts after them.
-        return read_topic(self._properties, self._cluster, self._topic, first=first)
+        return read_topic(*self._link.destination, self._topic, first=first)
 
 
 class Settling:

@@ -26,9 +26,7 @@ from strait.state.topics import ensure_producers_topic
 from strait.state.writer import QUARANTINED_BYTES
 
 
-def register(
-    admin: Admin, properties: Mapping[str, str], registration: Registration, replication_factor: int | None
-) -> None:
+def register(admin: Admin, registration: Registration, replication_factor: int | None) -> None:
     """Register a producer ID; return once every reader of the destination's `strait.producers` finds it there.
     Repeating it changes nothing.
 
@@ -36,32 +34,29 @@ def register(
         ClusterUnavailable, NotAuthorized, StateError: it may be there or not; try again before anything is written.
     """
     doing = f"registering producer id {registration.producer_id} of link {registration.link}"
-    _write(admin, properties, registration, replication_factor, doing)
+    _write(admin, registration, replication_factor, doing)
 
 
-def register_moved_in(
-    admin: Admin, properties: Mapping[str, str], copies: Collection[MovedCopies], replication_factor: int | None
-) -> None:
+def register_moved_in(admin: Admin, copies: Collection[MovedCopies], replication_factor: int | None) -> None:
     """Record which records of destination topics another tool has replicated, so that no link takes them for the
     cluster's own; as `register`. Entries of earlier imports are kept."""
-    known = readable_registrations(properties, admin.cluster).moved_in()
+    known = readable_registrations(*admin.at).moved_in()
     for one in copies:
         merged = one.merged(known)
         if merged not in known:
             doing = f"recording that another tool has replicated {one.moved_in} for link {one.link}"
-            _write(admin, properties, merged, replication_factor, doing)
+            _write(admin, merged, replication_factor, doing)
 
 
 def _write(
     admin: Admin,
-    properties: Mapping[str, str],
     entry: Registration | MovedCopies,
     replication_factor: int | None,
     doing: str,
 ) -> None:
     ensure_producers_topic(admin, entry.link, replication_factor)
-    await_topic_everywhere(properties, admin.cluster, naming.PRODUCERS_TOPIC)
-    write_record(properties, admin.cluster, naming.PRODUCERS_TOPIC, *encode(entry), doing)
+    await_topic_everywhere(*admin.at, naming.PRODUCERS_TOPIC)
+    write_record(*admin.at, naming.PRODUCERS_TOPIC, *encode(entry), doing)
 
 
 def is_registered(plans: Iterable[Plan], source_id: str) -> bool:
@@ -72,36 +67,41 @@ def is_registered(plans: Iterable[Plan], source_id: str) -> bool:
 
 @contextmanager
 def repair_writer(
-    admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str, **told: str
+    admin: Admin, link: str, transactional_id: str, *, doing: str, taken_over: str, hint: str
 ) -> Iterator[TransactionalWriter]:
     """Become the only process that writes for an operator's command on the link, such as a replay. It is registered
     first, so that a link in the opposite direction skips its records, too.
 
     Args:
-        ``**told``: ``doing``, ``taken_over`` and ``hint``, as `transactional_writer` takes them.
+        doing, taken_over, hint: as `transactional_writer` takes them.
 
     Raises:
         PlanConflict: another process takes over at the same moment.
         ClusterUnavailable, NotAuthorized, StateError: nothing is written.
     """
-    register_repair(admin, properties, link, transactional_id)
+    register_repair(admin, link, transactional_id)
     with transactional_writer(
-        properties, admin.cluster, transactional_id, message_max_bytes=QUARANTINED_BYTES, **told
+        *admin.at,
+        transactional_id,
+        doing=doing,
+        taken_over=taken_over,
+        hint=hint,
+        message_max_bytes=QUARANTINED_BYTES,
     ) as writer:
         yield writer
 
 
-def register_repair(admin: Admin, properties: Mapping[str, str], link: str, transactional_id: str) -> None:
+def register_repair(admin: Admin, link: str, transactional_id: str) -> None:
     """Register the writer of repairs under a transactional ID, if the link is registered: a link that is not has
     replicated nothing yet."""
-    known = writing_links(properties, admin.cluster)
+    known = writing_links(*admin.at)
     of_link = [one for one in known if one.link == link and one.purpose == "link"]
     if not of_link:
         return
-    producer_id = transactional_producer_id(properties, admin.cluster, transactional_id, TRANSACTION_MS)
+    producer_id = transactional_producer_id(*admin.at, transactional_id, TRANSACTION_MS)
     repair = of_link[-1].model_copy(update={"producer_id": producer_id, "purpose": "repair"})
     if repair not in known:
-        register(admin, properties, repair, None)
+        register(admin, repair, None)
 
 
 def producer_id_of(link: str, state: StateReader, properties: Mapping[str, str], cluster: str) -> int:

@@ -16,6 +16,7 @@ from strait.planning.history.load import Load, depends_on_load, loads_of
 from strait.planning.history.overrun import WINDOW_SECONDS, Reports, lags
 from strait.state.codec import SlotReport, Unreadable, decode, decode_report
 from strait.state.group_sync_records import GroupSyncReport
+from strait.state.link_handle import LinkHandle
 from strait.state.reader import StateReader
 from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint
 from strait.state.slot_reports import SlotReports
@@ -62,10 +63,9 @@ class LoadMonitor:
         reader: returns the reader that follows the link's reports.
     """
 
-    def __init__(self, link: Link, properties: Mapping[str, str], name: str, reader: Callable[[], StateReader]) -> None:
+    def __init__(self, link: Link, handle: LinkHandle, reader: Callable[[], StateReader]) -> None:
         self._link = link
-        self._properties = properties
-        self._name = name
+        self._handle = handle
         self._reader = reader
         self._loads: Mapping[TopicPartition, Load] = {}
         self._looks: deque[tuple[float, Reports]] = deque()  # reports at these times; the first is as old as needed
@@ -94,7 +94,7 @@ class LoadMonitor:
             earlier = self._looks[0][1]
         else:
             at_ms = now_ms - round(LOAD_WINDOW_SECONDS * 1000)
-            earlier = reports_at(self._properties, self._link.destination, self._name, at_ms)
+            earlier = reports_at(*self._handle.destination, self._handle.name, at_ms)
         self._looks.append((now, dict(reader.reports)))
         return loads_of(earlier, reader.reports, now_ms)
 

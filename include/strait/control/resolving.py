@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from strait.config.links import LinksFile
 from strait.control.pausing import Edited, edit
 from strait.planning.plan.draft import Draft
 from strait.planning.plan.pauses import Scope, pauses_of
 from strait.planning.topics import decisions
 from strait.planning.topics.lost_mappings import Begun
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Decision, Pause, Waiting
 
 
 def resolve(
-    file: LinksFile, link: str, topic: str, action: Literal["continue", "restart"], *, by: str, reason: str
+    link: ConfiguredLink, topic: str, action: Literal["continue", "restart"], *, by: str, reason: str
 ) -> Edited:
     """Have the next plan create the deleted topic, or accept the recreated one, and continue as ``action`` specifies.
 
@@ -36,7 +36,7 @@ def resolve(
         drafts = {group: _decided(Draft.of(plan), wanted, made) for group, plan in plans.items()}
         return Scope(topic), pauses_of(plans.values()), drafts
 
-    return edit(file, link, change)
+    return edit(link, change)
 
 
 def _decided(draft: Draft, wanted: Sequence[Decision], made: Decision) -> Draft:

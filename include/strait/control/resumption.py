@@ -4,7 +4,7 @@ its own recovery does, but without an application."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from strait.config.links import LinksFile
+from strait.config.cluster import Cluster
 from strait.engine.recovery import decision
 from strait.engine.recovery.decision import Found, LogState, Refused, Scan, Unproven
 from strait.engine.recovery.tail import Tail
@@ -13,9 +13,9 @@ from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.net.producers import active_producers
+from strait.state.link_handle import ConfiguredLink
 from strait.state.offset_map import locate, places, wire_sequence
 from strait.state.planned_pairs import replaced_topics, runs_about
-from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, Plan, PlannedTopic
 
 _READ_BYTES = 4 << 20
@@ -66,7 +66,7 @@ class Resumption:
         return all(plan.stopped for plan in self.plans.values())
 
 
-def resumption(file: LinksFile, link: str, source: Admin | None, destination: Admin) -> Resumption:
+def resumption(link: ConfiguredLink, source: Admin | None, destination: Admin) -> Resumption:
     """Return the resume points, determined from both clusters. Changes nothing.
 
     Args:
@@ -76,8 +76,7 @@ def resumption(file: LinksFile, link: str, source: Admin | None, destination: Ad
         ConfigError: the link has no plan.
         ClusterUnavailable, NotAuthorized, StateError
     """
-    properties = file.clusters[file.links[link].destination]
-    with StateReader(properties, destination.cluster, link, follow=("plan",)) as state:
+    with link.state("plan") as state:
         state.catch_up()
         plans = dict(state.plans)
     planned = {
@@ -87,14 +86,14 @@ def resumption(file: LinksFile, link: str, source: Admin | None, destination: Ad
         for number in range(len(topic.slots))
     }
     if not planned:
-        raise ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
+        raise ConfigError(f"link {link.name}", ["has no plan with topics"], hint=f"run `strait apply {link.name}`")
     gone = replaced_topics({topic.source: topic for topic, _ in planned.values()}, source, destination)
     live = {place: item for place, item in planned.items() if place.topic not in gone}
-    states = _log_states(properties, destination, live)
-    with StateReader(properties, destination.cluster, link, follow=("map",)) as state:  # after the logs: it is ahead
+    states = _log_states(link.destination, destination, live)
+    with link.state("map") as state:  # after the logs: it is ahead
         state.catch_up()
         runs = {place: runs_about(state.runs.get(place, ()), topic) for place, (topic, _) in planned.items()}
-    with PartitionLogs(properties, destination.cluster) as logs:
+    with PartitionLogs(*link.destination) as logs:
         points = [
             _point(place, *planned[place], states[place], runs[place], logs)
             if place in live
@@ -105,11 +104,11 @@ def resumption(file: LinksFile, link: str, source: Admin | None, destination: Ad
 
 
 def _log_states(
-    properties: Mapping[str, str], destination: Admin, planned: Mapping[TopicPartition, tuple[PlannedTopic, int]]
+    cluster: Cluster, destination: Admin, planned: Mapping[TopicPartition, tuple[PlannedTopic, int]]
 ) -> dict[TopicPartition, LogState]:
     copies = {place: TopicPartition(topic.destination, place.partition) for place, (topic, _) in planned.items()}
     before = destination.offsets(copies.values(), "end")
-    producers = active_producers(properties, destination.cluster, copies.values())
+    producers = active_producers(*cluster, copies.values())
     end, start = destination.offsets(copies.values(), "end"), destination.offsets(copies.values(), "earliest")
     found = {}
     for place, copy in copies.items():

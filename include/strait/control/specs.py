@@ -1,23 +1,20 @@
 """The settings that an application needs to run a plan."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from strait.config.app_spec import AppSpec
-from strait.config.cluster_identity import expecting
 from strait.config.links import Link
 from strait.config.racks import in_rack
 from strait.config.selecting import Selected
 from strait.planning.history.load import cores_for
 from strait.planning.review.clusters import planned_clusters
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
-from strait.state.signing import with_key
 
 
 def spec_of(
-    name: str,
+    handle: ConfiguredLink,
     link: Link,
-    properties: tuple[Mapping[str, str], Mapping[str, str]],
     plan: Plan,
     ledger_dir: Path,
     checkpoint_dir: Path,
@@ -27,20 +24,18 @@ def spec_of(
     """Return the settings of an application, from its link's settings, and only for the clusters of its plan.
 
     Args:
-        link: with its heartbeats topics selected.
-        properties: of source and destination, as configured.
+        link: its settings, with its heartbeats topics selected.
     """
-    source, destination = properties
-    source_id, destination_id = planned_clusters([plan])
+    handle = handle.with_key().expecting(*planned_clusters([plan]))
     rack = link.groups[plan.group].rack
     ledger, checkpoint = link.spark.directories(str(ledger_dir.resolve()), str(checkpoint_dir.resolve()))
     return AppSpec(
-        link=name,
+        link=handle.name,
         group=plan.group,
-        source_name=link.source,
-        source=in_rack(expecting(source, source_id), rack),
-        destination_name=link.destination,
-        destination=in_rack(expecting(with_key(destination), destination_id), rack),
+        source_name=handle.source.name,
+        source=in_rack(handle.source.properties, rack),
+        destination_name=handle.destination.name,
+        destination=in_rack(handle.destination.properties, rack),
         selected=Selected.of(link),
         standby=standby,
         slots=cores_for(link, plan),

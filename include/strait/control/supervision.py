@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from strait.config.app_spec import AppSpec
-from strait.config.links import LinksFile
 from strait.config.naming import application_name, application_of
 from strait.control.plane import Control
 from strait.errors import LaunchError
@@ -17,6 +16,7 @@ from strait.launch.applications import Action, GiveUp, Leave, Replace, Update, d
 from strait.launch.base import Application, Launcher
 from strait.launch.launchers import end_elsewhere, launcher_for
 from strait.state.admission import with_selection_of
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan, Report
 from strait.state.signing import Proof
 from strait.text import utc
@@ -60,17 +60,16 @@ class Supervisor:
         LaunchError, SetupError: the launcher cannot do it, or does not respond.
     """
 
-    def __init__(self, file: LinksFile, link: str, home: Path, proofs: Mapping[str, Proof] | None = None) -> None:
-        self._file = file
+    def __init__(self, link: ConfiguredLink, home: Path, proofs: Mapping[str, Proof] | None = None) -> None:
         self._link = link
         self._home = home
         self._proofs = proofs or {}
-        self._spark = file.links[link].spark
+        self._spark = link.settings.spark
         self.launcher: Launcher = launcher_for(self._spark, home / "applications")
 
     def has_standby(self, group: str) -> bool:
         """Return whether the task group is configured to have a standby application."""
-        groups = self._file.links[self._link].groups
+        groups = self._link.settings.groups
         return group in groups and groups[group].standby
 
     def due(self, plans: Iterable[Plan]) -> list[Due]:
@@ -97,7 +96,7 @@ class Supervisor:
         """Return the applications that restarting does not help -> how often they exited and why, as one line."""
         found = {}
         for plan, standby in _each(plans):
-            name = application_of(self._link, self._file.links[self._link].pool, plan.group, standby=standby)
+            name = application_of(self._link.name, self._link.settings.pool, plan.group, standby=standby)
             failed = () if plan.stopped else dying(self.launcher.history(name), _now_ms())
             if failed:
                 cause = self.launcher.cause(failed[0])
@@ -156,7 +155,7 @@ class Supervisor:
         return done
 
     def _look(self, plan: Plan, standby: bool, *, insist: bool = False) -> _Look:
-        name = application_name(self._link, plan.group, standby=standby)
+        name = application_name(self._link.name, plan.group, standby=standby)
         found = self.launcher.state(name)
         if standby and not self.has_standby(plan.group):
             unwanted = found is not None and found.state.alive
@@ -171,8 +170,8 @@ class Supervisor:
     def spec(self, plan: Plan, standby: bool) -> AppSpec:
         """Return the spec for the current plan, which may differ from the links file until the next plan is
         published."""
-        checkpoint_dir = self._home / "checkpoints" / application_name(self._link, plan.group, standby=standby)
-        control = Control(self._file, self._link)
+        checkpoint_dir = self._home / "checkpoints" / application_name(self._link.name, plan.group, standby=standby)
+        control = Control(self._link.file, self._link.name)
         return control.spec(plan, ledger_dir=self._home / "ledger", checkpoint_dir=checkpoint_dir, standby=standby)
 
     def _ended(self, found: Application | None) -> str:

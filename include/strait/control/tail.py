@@ -6,7 +6,6 @@ from functools import cached_property
 
 from confluent_kafka import Message
 
-from strait.config.links import LinksFile
 from strait.control.last_copied import misplaced
 from strait.control.quarantine import Quarantine
 from strait.control.registration import writing_links
@@ -18,7 +17,7 @@ from strait.net.partition_logs import LoggedBatch, PartitionLogs
 from strait.planning.tail import TailPart, doubted, tail_part
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.reasons import Reason
-from strait.state.reader import StateReader
+from strait.state.link_handle import ConfiguredLink
 from strait.state.registrations import producers_left_out
 from strait.state.schema import Loss, Registration
 from strait.state.tail_records import TailRecord
@@ -34,40 +33,24 @@ class TailReader:
         ClusterUnavailable, NotAuthorized, StateError
     """
 
-    def __init__(self, file: LinksFile, link: str) -> None:
-        self._file = file
+    def __init__(self, link: ConfiguredLink) -> None:
         self.link = link
-        self._settings = file.links[link]
         self._batches: dict[TopicPartition, list[LoggedBatch]] = {}
 
     @cached_property
     def source(self) -> Admin:
-        return Admin(self._file.clusters[self._settings.source], self._settings.source)
+        return self.link.admin("source")
 
     @cached_property
     def destination(self) -> Admin:
-        return Admin(self._file.clusters[self._settings.destination], self._settings.destination)
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """The destination's client properties."""
-        return self._file.clusters[self._settings.destination]
-
-    @property
-    def _copies_cluster(self) -> tuple[Mapping[str, str], str]:
-        return self.properties, self._settings.destination
-
-    @property
-    def source_cluster(self) -> tuple[Mapping[str, str], str]:
-        """The source's client properties, and its name."""
-        return self._file.clusters[self._settings.source], self._settings.source
+        return self.link.admin("destination")
 
     @cached_property
     def resumption(self) -> Resumption:
         """The offsets at which the link would resume, of all partitions except those of heartbeats, which links write
         themselves."""
-        found = resumption(self._file, self.link, self.source, self.destination)
-        beats = written_by_links(self._settings, found.plans.values(), self._file.clusters)
+        found = resumption(self.link, self.source, self.destination)
+        beats = written_by_links(self.link.settings, found.plans.values(), self.link.file.clusters)
         return Resumption([point for point in found.points if point.topic.source not in beats], found.plans)
 
     @cached_property
@@ -86,7 +69,7 @@ class TailReader:
             for place, point in points.items()
         ]
         producer_id = next(plan.producer_id for plan in self.resumption.plans.values())
-        with PartitionLogs(*self.source_cluster) as source, PartitionLogs(*self._copies_cluster) as copies:
+        with PartitionLogs(*self.link.source) as source, PartitionLogs(*self.link.destination) as copies:
             return [
                 doubted(part, misplaced(points[part.place], producer_id, source, copies))
                 if part.exact and part.has_offsets
@@ -100,7 +83,7 @@ class TailReader:
         ranges = {part.place: part.range for part in parts if part.has_offsets}
         skipped = self._copies(ranges)
         quarantined = self._quarantined if ranges else frozenset()
-        for message in read_ranges(*self.source_cluster, ranges):
+        for message in read_ranges(*self.link.source, ranges):
             record = _record(message)
             place = TopicPartition(record.topic, record.partition)
             if (*place, record.offset, record.timestamp_ms) in quarantined:
@@ -120,14 +103,14 @@ class TailReader:
     @cached_property
     def drops(self) -> list[Loss]:
         """Tails that were dropped, according to the loss log, oldest first."""
-        with StateReader(self.properties, self._settings.destination, self.link, follow=("losses",)) as state:
+        with self.link.state("losses") as state:
             state.catch_up()
             return [loss for loss in state.losses if loss.cause == Reason.TAIL_DROPPED]
 
     def batches(self, places: Collection[TopicPartition]) -> Mapping[TopicPartition, Sequence[LoggedBatch]]:
         """Return the batches in the source's log of each partition, from the tail's first offset on."""
         first = {part.place: part.range[0] for part in self.parts}
-        with PartitionLogs(*self.source_cluster) as logs:
+        with PartitionLogs(*self.link.source) as logs:
             for place in places:
                 if place not in self._batches:
                     self._batches[place] = list(read_log(logs, place, first[place]))
@@ -139,11 +122,11 @@ class TailReader:
     def _writing(self) -> Collection[Registration]:
         """Links that write to the source. Read after the tails' ends: each is registered before it writes."""
         self.parts  # noqa: B018
-        return writing_links(*self.source_cluster)
+        return writing_links(*self.link.source)
 
     @cached_property
     def _quarantined(self) -> frozenset[tuple[str, int, int, int]]:
-        entries = Quarantine(self.properties, self._settings.destination, self.link).contents().entries()
+        entries = Quarantine(self.link).contents().entries()
         return frozenset((entry.topic, entry.partition, entry.offset, entry.timestamp_ms) for entry in entries)
 
     def _copies(self, places: Collection[TopicPartition]) -> dict[TopicPartition, list[tuple[int, int]]]:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from strait.config import naming
-from strait.config.links import LinksFile
 from strait.control.held_elsewhere import HeldRecords
 from strait.control.registration import register_repair
 from strait.control.tail_drop import Decision, passed_over, require_at_rest
@@ -20,7 +19,7 @@ from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.planning.held_elsewhere import Held
 from strait.reasons import Reason
-from strait.state.publisher import ControlPublisher, CopiedRecord, Publication
+from strait.state.publisher import CopiedRecord, Publication
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping
 from strait.state.tail_records import TailRecord
@@ -31,7 +30,7 @@ _SECONDS = 30.0
 _PAUSE_SECONDS = 0.05
 
 
-def copy(file: LinksFile, reader: HeldRecords, found: Sequence[Held], decision: Decision) -> Counter[TopicPartition]:
+def copy(reader: HeldRecords, found: Sequence[Held], decision: Decision) -> Counter[TopicPartition]:
     """Copy the records; return their number by partition.
 
     Raises:
@@ -39,21 +38,17 @@ def copy(file: LinksFile, reader: HeldRecords, found: Sequence[Held], decision: 
         PlanConflict: another process has taken over the control of the link; records copied before stay.
         ClusterError: the destination rejects a record; nothing of its transaction was written.
     """
-    side = reader.mine
+    link = reader.link
     doing = f"copying records of {reader.theirs.admin.cluster}"
-    require_at_rest(file, reader.link, [one.part for one in found], doing)
+    require_at_rest(link, [one.part for one in found], doing)
     # Its transactional ID is that of the control plane, so that nothing else publishes map entries meanwhile.
-    register_repair(side.admin, side.properties, reader.link, naming.control_transactional_id(reader.link))
+    register_repair(reader.mine.admin, link.name, naming.control_transactional_id(link.name))
     counted: Counter[TopicPartition] = Counter()
-    publisher = ControlPublisher(side.properties, side.admin.cluster, reader.link)
-    with (
-        StateReader(side.properties, side.admin.cluster, reader.link) as state,
-        publisher.exclusive(state) as publication,
-    ):
+    with link.state() as state, link.publisher().exclusive(state) as publication:
         if not all(plan.stopped for plan in state.plans.values()):
             raise PlanConflict(
-                f"link {reader.link}: {doing}: it was started; nothing was copied",
-                hint=f"run `strait stop {reader.link}`, then `strait wait {reader.link} --for stopped`",
+                f"link {link.name}: {doing}: it was started; nothing was copied",
+                hint=f"run `strait stop {link.name}`, then `strait wait {link.name} --for stopped`",
             )
         for one in found:
             work = _Copying(reader, one, publication, state, decision)
@@ -106,7 +101,7 @@ class _Copying:
 
     def _loss(self, to_offset: int, records: int, now_ms: int) -> Loss:
         return Loss(
-            link=self._reader.link,
+            link=self._reader.link.name,
             topic=self._one.part.topic,
             partition=self._one.part.partition,
             side="source",

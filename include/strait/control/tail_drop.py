@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from strait.config.links import LinksFile
 from strait.control.link_status import link_groups
 from strait.control.resumption import ResumePoint, resumption
 from strait.control.tail import TailReader
@@ -17,8 +16,8 @@ from strait.model import TopicPartition
 from strait.planning.tail import Extent, TailPart
 from strait.reasons import Reason
 from strait.state.codec import run_key
+from strait.state.link_handle import ConfiguredLink
 from strait.state.offset_map import covering, destination_offset, gaps_of, pack
-from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping
 
@@ -30,26 +29,26 @@ class Decision(NamedTuple):
     reason: str
 
 
-def require_at_rest(file: LinksFile, link: str, parts: Collection[TailPart], doing: str = "dropping its tail") -> None:
+def require_at_rest(link: ConfiguredLink, parts: Collection[TailPart], doing: str = "dropping its tail") -> None:
     """Raises ConfigError unless the link is stopped, none of its slots reports, and each tail is exactly known."""
-    status = link_groups(file, link)
+    status = link_groups(link)
     reporting = [f"{group.group}/{slot.slot}" for group in status.groups for slot in group.slots if not slot.silent]
     problems = [] if status.stopped else ["it is not stopped, so it may copy the records at any moment"]
     problems += [f"slot {slot} still reports" for slot in reporting]
     if problems:
         raise ConfigError(
-            f"link {link}: {doing}",
+            f"link {link.name}: {doing}",
             problems,
-            hint=f"run `strait stop {link}`, then `strait wait {link} --for stopped`",
+            hint=f"run `strait stop {link.name}`, then `strait wait {link.name} --for stopped`",
         )
     unknown = [f"{part.place}: {part.detail or 'its tail is unknown'}" for part in parts if not part.exact]
     if unknown:
-        raise ConfigError(f"link {link}: {doing}", unknown, hint="choose other partitions with --topic and --partition")
+        raise ConfigError(
+            f"link {link.name}: {doing}", unknown, hint="choose other partitions with --topic and --partition"
+        )
 
 
-def drop(
-    file: LinksFile, reader: TailReader, found: Mapping[TopicPartition, Extent], decision: Decision
-) -> list[TailPart]:
+def drop(reader: TailReader, found: Mapping[TopicPartition, Extent], decision: Decision) -> list[TailPart]:
     """Make the link pass over these tails, up to the end that each had when it was read; return those that hold
     records.
 
@@ -63,21 +62,17 @@ def drop(
     """
     link = reader.link
     parts = [part for part in reader.parts if part.place in found and found[part.place].records]
-    require_at_rest(file, link, parts)
+    require_at_rest(link, parts)
     before = {point.place: point for point in reader.resumption.points}
-    publisher = ControlPublisher(reader.properties, reader.destination.cluster, link)
-    with (
-        StateReader(reader.properties, reader.destination.cluster, link) as state,
-        publisher.exclusive(state) as publication,
-    ):
-        now = {point.place: point for point in resumption(file, link, reader.source, reader.destination).points}
-        _require_stopped(link, state)
-        _require_unchanged(link, parts, before, now)
+    with link.state() as state, link.publisher().exclusive(state) as publication:
+        now = {point.place: point for point in resumption(link, reader.source, reader.destination).points}
+        _require_stopped(link.name, state)
+        _require_unchanged(link.name, parts, before, now)
         now_ms = time.time_ns() // 1_000_000
         changes = [passed_over(now[part.place].runs, now[part.place].written, part.to_offset, now_ms) for part in parts]
         words = [run for change in changes for run in change.written]
         forgotten = [run for change in changes for run in change.forgotten]
-        losses = [_loss(link, part, found[part.place], decision, now_ms) for part in parts]
+        losses = [_loss(link.name, part, found[part.place], decision, now_ms) for part in parts]
         if parts:
             publication.publish((), words, losses, forgotten)
     return parts

@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -75,8 +75,7 @@ class TopicExport:
     Raises (every method): ClusterUnavailable, NotAuthorized.
     """
 
-    def __init__(self, properties: Mapping[str, str], admin: Admin, link: str, topic: str) -> None:
-        self._properties = properties
+    def __init__(self, admin: Admin, link: str, topic: str) -> None:
         self._admin = admin
         self._link = link
         self._topic = topic
@@ -117,7 +116,6 @@ class TopicExport:
         """
         with repair_writer(
             self._admin,
-            self._properties,
             self._link,
             naming.tail_transactional_id(self._link),
             doing="taking over the export of the tail",
@@ -161,9 +159,7 @@ class TopicExport:
                 hint="run it again once nothing else writes to the topic",
             )
         found = set()
-        for message in read_ranges(
-            self._properties, self._admin.cluster, {place: (0, ends[place]) for place in places}
-        ):
+        for message in read_ranges(*self._admin.at, {place: (0, ends[place]) for place in places}):
             origin = origin_of(message.headers() or ())
             if origin is None:
                 at = f"{message.topic()}-{message.partition()} offset {message.offset()}"

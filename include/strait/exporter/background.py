@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from strait.config.links import LinksFile
 from strait.errors import StraitError
+from strait.state.link_handle import ConfiguredLink
 
 log = logging.getLogger(__name__)
 
@@ -44,27 +45,27 @@ class BackgroundWatch(ABC, Generic[Seen]):
         return not self._thread.is_alive()
 
     @abstractmethod
-    def _follow(self, file: LinksFile) -> None:
+    def _follow(self, link: ConfiguredLink) -> None:
         """Observe once, or repeatedly until `stop`; after a return before that, it is called again with the current
         links file. Raises StraitError."""
 
     @abstractmethod
-    def _failed(self, file: LinksFile | None, error: str) -> Seen:
-        """Return the observation for an error. Without ``file``, the links file could not be read."""
+    def _failed(self, link: ConfiguredLink | None, error: str) -> Seen:
+        """Return the observation for an error. Without ``link``, the links file could not be read."""
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            file = None
+            link = None
             try:
-                file = self._load()
-                self._follow(file)
+                link = ConfiguredLink.of(self._load(), self._link)
+                self._follow(link)
             except StraitError as error:
                 log.warning("link %s: %s", self._link, error)
-                self._fail(file, error)
+                self._fail(link, error)
             except Exception as error:  # otherwise its last values would be shown forever
                 log.exception("link %s: looking at it", self._link)
-                self._fail(file, error)
+                self._fail(link, error)
 
-    def _fail(self, file: LinksFile | None, error: Exception) -> None:
-        self.newest = self._failed(file, " ".join(str(error).split()) or repr(error))
+    def _fail(self, link: ConfiguredLink | None, error: Exception) -> None:
+        self.newest = self._failed(link, " ".join(str(error).split()) or repr(error))
         self._stopped.wait(_RETRY_SECONDS)

@@ -15,9 +15,9 @@ from strait.exporter.observation import Observation, Slot
 from strait.model import TopicPartition
 from strait.planning.status.status import Status
 from strait.state.failover_records import Failover
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
-from strait.state.view import Kind
 
 _POLL_SECONDS = 1.0
 _SELDOM_SECONDS = 60.0
@@ -38,34 +38,31 @@ class LinkWatch(BackgroundWatch[Observation]):
         self._applications: dict[Slot, set[str]] = defaultdict(set)
         self._written: dict[TopicPartition, int] = {}
 
-    def _failed(self, file: LinksFile | None, error: str) -> Observation:
-        ends = ("", "") if file is None else (file.links[self._link].source, file.links[self._link].destination)
+    def _failed(self, link: ConfiguredLink | None, error: str) -> Observation:
+        ends = ("", "") if link is None else (link.source.name, link.destination.name)
         return Observation(self._link, *ends, time.monotonic(), error=error)
 
-    def _follow(self, file: LinksFile) -> None:
-        destination = file.links[self._link].destination
-        seldom, needs = _Seldom(file, self._link), Needs(file, self._link)
-        follow: tuple[Kind, ...] = ("plan", "reports", "losses")
-        properties = file.clusters[destination]
-        with StateReader(properties, destination, self._link, follow=follow, most_losses=_LOSSES_KEPT) as state:
+    def _follow(self, link: ConfiguredLink) -> None:
+        seldom, needs = _Seldom(link), Needs(link)
+        with link.state("plan", "reports", "losses", most_losses=_LOSSES_KEPT) as state:
             state.catch_up()
             while not self._stopped.is_set():
-                self.newest = self._look(file, state, seldom, needs)
+                self.newest = self._look(link, state, seldom, needs)
                 due = time.monotonic() + self._interval_seconds
                 while (left := due - time.monotonic()) > 0 and not self._stopped.is_set():
                     state.poll(min(_POLL_SECONDS, left))
                     self._note_applications(state)
                 state.catch_up()  # raises if the destination no longer responds
 
-    def _look(self, file: LinksFile, state: StateReader, seldom: "_Seldom", needs: Needs) -> Observation:
+    def _look(self, link: ConfiguredLink, state: StateReader, seldom: "_Seldom", needs: Needs) -> Observation:
         self._note_applications(state)
-        link, plans = file.links[self._link], dict(state.plans)
+        plans = dict(state.plans)
         quarantined, failovers = seldom.look(plans.values())
-        statuses = tuple(self._counted(group_status(file, self._link, group, state)) for group in sorted(plans))
+        statuses = tuple(self._counted(group_status(link, group, state)) for group in sorted(plans))
         return Observation(
             link=self._link,
-            source=link.source,
-            destination=link.destination,
+            source=link.source.name,
+            destination=link.destination.name,
             at=time.monotonic(),
             plans=plans,
             statuses=statuses,
@@ -101,10 +98,9 @@ class LinkWatch(BackgroundWatch[Observation]):
 class _Seldom:
     """Data that changes seldom and requires reading a whole topic."""
 
-    def __init__(self, file: LinksFile, link: str) -> None:
-        destination = file.links[link].destination
-        self._quarantine = Quarantine(file.clusters[destination], destination, link, keeps_settled=False)
-        self._journal = Journal(file.clusters[destination], destination, link)
+    def __init__(self, link: ConfiguredLink) -> None:
+        self._quarantine = Quarantine(link, keeps_settled=False)
+        self._journal = Journal(link)
         self._due_at = 0.0
         self._found: tuple[Mapping[str, int], Mapping[str, Failover]] = {}, {}
 

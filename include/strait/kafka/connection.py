@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from confluent_kafka import KafkaException
 
+from strait.config.cluster import Cluster
 from strait.config.cluster_identity import expected_id, expecting, require_expected
 from strait.errors import ClusterUnavailable, OtherCluster, StraitError
 from strait.kafka.clients import CONNECT_TIMEOUT_SECONDS, Watch, ask, make_admin
@@ -77,6 +78,11 @@ class Connection:
         self._properties = properties
         self.cluster_id = ""
         self._connect()
+
+    @property
+    def at(self) -> Cluster:
+        """The cluster, for other connections to it."""
+        return Cluster(self._properties, self.cluster)
 
     def expect(self, cluster_id: str) -> None:
         """Accept only this cluster from now on, unless another one was expected from the start. "": unknown.

@@ -75,6 +75,11 @@ class ConfiguredLink(LinkHandle):
         """Return another link of the file."""
         return self.of(self.file, name)
 
+    def expecting(self, source_id: str, destination_id: str) -> Self:
+        """Return the link with the expected IDs of its clusters, "" for an unknown one; see `Cluster.expecting`."""
+        source, destination = self.source.expecting(source_id), self.destination.expecting(destination_id)
+        return type(self)(self.name, source, destination, self.file)
+
     def with_key(self) -> Self:
         """Return the link with a key to sign plans; see `strait.state.signing.with_key`."""
         destination = self.destination._replace(properties=with_key(self.destination.properties))

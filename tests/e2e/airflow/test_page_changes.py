@@ -16,6 +16,7 @@ from strait.kafka.admin import Admin
 from strait.planning.plan.draft import Draft
 from strait.planning.plan.pauses import Scope
 from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Plan, Waiting
 from strait.wire.records import Record
@@ -23,6 +24,7 @@ from support.dialogs import RUN_MS, dialog, done, told
 from support.fixtures.page import ADMIN, ASKED, CHANGED, RULES, VIEWER, WAIT_MS, Site
 from support.fixtures.waiting import eventually
 from support.kafka.topics import create
+from support.links.handles import handle_into
 from support.links.quarantined import keep_aside
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
@@ -102,7 +104,7 @@ def test_a_deleted_topic_is_decided_about_from_its_row(site, link):
         topic="edit.a", partitions=(0, 1, 2), reason=Reason.DESTINATION_DELETED, detail="edits.edit.a is gone"
     )
     waits = replace(Draft.of(before), topics=(), waiting=(gone,))
-    change(file, CHANGED, lambda _: (Scope(), (), {"default": waits}))
+    change(ConfiguredLink.of(file, CHANGED), lambda _: (Scope(), (), {"default": waits}))
     link.get_by_role("button", name="Decide about edit.a").first.click()
     asks = dialog(link, f"Decide: link {CHANGED}, topic edit.a")
     expect(asks).to_contain_text("edits.edit.a is gone")
@@ -114,7 +116,7 @@ def test_a_deleted_topic_is_decided_about_from_its_row(site, link):
     assert decided is not None
     assert f"restart was decided by {ADMIN}" in decided.waiting[0].detail
     assert "a mistake" in decided.waiting[0].detail
-    change(file, CHANGED, lambda _: (Scope(), (), {"default": Draft.of(before)}))
+    change(ConfiguredLink.of(file, CHANGED), lambda _: (Scope(), (), {"default": Draft.of(before)}))
 
 
 def test_a_run_begins_once_though_airflow_fails_and_an_answer_is_lost(site, link):
@@ -138,7 +140,7 @@ def test_a_run_begins_once_though_airflow_fails_and_an_answer_is_lost(site, link
     link.unroute("**/api/v2/dags/strait-pause/dagRuns")
     assert len(asked) == 3 and len(set(asked)) == 1
     assert pauses(site) == [("edit.a", 0, ADMIN, "")]
-    resume(load_link(site.links_file, CHANGED), CHANGED, Scope("edit.a", 0))
+    resume(ConfiguredLink.load(site.links_file, CHANGED), Scope("edit.a", 0))
 
 
 def test_a_dialog_opens_in_airflows_frame_and_gives_the_keyboard_back(site, page):
@@ -165,14 +167,14 @@ def test_what_fails_says_why_in_the_dialog_and_can_be_tried_again(site, link):
     link.get_by_role("button", name="Resume edit.a-2").click()
     asks = dialog(link, f"Resume: link {CHANGED}")
     file = load_link(site.links_file, CHANGED)
-    resume(file, CHANGED, Scope("edit.a", 2))  # somebody else was faster
+    resume(ConfiguredLink.of(file, CHANGED), Scope("edit.a", 2))  # somebody else was faster
     asks.get_by_role("button", name="Resume", exact=True).click()
     told(asks, "is not paused", "bad")
     expect(asks.get_by_role("button", name="Resume", exact=True)).to_be_enabled()
     link.keyboard.press("Escape")
     expect(asks).to_have_count(0)
     with pytest.raises(ConfigError):
-        resume(file, CHANGED, Scope("edit.a", 2))
+        resume(ConfiguredLink.of(file, CHANGED), Scope("edit.a", 2))
 
 
 def edit(link: Page) -> Locator:
@@ -279,7 +281,7 @@ def test_what_waits_for_approval_is_shown_rejected_and_approved(site, page):
 
 
 def left_aside(site: Site) -> list[int]:
-    contents = Quarantine(site.clusters.destination.client_properties, "there", CHANGED).contents()
+    contents = Quarantine(handle_into(site.clusters.destination.client_properties, "there", CHANGED)).contents()
     return [entry.offset for entry in contents.entries() if not entry.settled]
 
 

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 from strait.config.links import load_link
 from strait.control.failover import failover
 from strait.control.failover.turn import Settings
+from strait.state.link_handle import ConfiguredLink
 from support.fixtures.page import LONG, READ, WAIT_MS, Site
 from support.kafka.topics import produce
 
@@ -31,7 +32,7 @@ def group(site: Site) -> str:
 def rehearsal(site: Site) -> str:
     """The id of a rehearsal."""
     file = load_link(site.links_file, READ, reverse=True)
-    return failover.rehearse(file, READ, Settings(by="ann", reason="to know"), lambda _: None).id
+    return failover.rehearse(ConfiguredLink.of(file, READ), Settings(by="ann", reason="to know"), lambda _: None).id
 
 
 def test_a_consumer_group_says_where_it_would_continue_and_why_not_where_it_is(site, viewer_page: Page, group):

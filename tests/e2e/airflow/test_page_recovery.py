@@ -6,14 +6,15 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from strait.config.links import load_link
 from strait.control.failover import failover
 from strait.control.failover.journal import Journal
 from strait.state.failover_records import Failover
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import GivenAcl
 from support.dialogs import RUN_MS, dialog, done, told
 from support.fixtures.page import ADMIN, GATEWAY, MOVED, WAIT_MS, Site
+from support.links.handles import handle_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 
@@ -28,7 +29,7 @@ def recovery(site: Site, page: Page) -> Page:
 
 
 def history(site: Site) -> list[Failover]:
-    return list(failover.history(load_link(site.links_file, MOVED), MOVED))
+    return list(failover.history(ConfiguredLink.load(site.links_file, MOVED)))
 
 
 def stopped(site: Site) -> bool:
@@ -114,7 +115,7 @@ def test_a_fence_that_was_left_can_be_removed(site, recovery):
         began_at_ms=1_700_000_000_000,
         fence=(rule,),
     )
-    Journal(dict(site.clusters.destination.client_properties), "there", MOVED).write(left)
+    Journal(handle_into(dict(site.clusters.destination.client_properties), "there", MOVED)).write(left)
     recovery.get_by_role("button", name="Remove the fence…").click()
     asks = dialog(recovery, f"Remove the fence of {MOVED}")
     asks.get_by_role("button", name="Remove the fence", exact=True).click()

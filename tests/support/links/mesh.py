@@ -21,6 +21,7 @@ from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, PartitionReport
 from support.fixtures.waiting import eventually
@@ -69,6 +70,9 @@ class Mesh:
         }
         return {"clusters": clusters, "links": every}
 
+    def handle(self, link: tuple[str, str]) -> ConfiguredLink:
+        return ConfiguredLink.of(self.file, self.name(link))
+
     def make_topics(self) -> None:
         for name, cluster in self.clusters.items():
             Admin(cluster.client_properties, name).create([NewTopic(self.topic, self.partitions, 1)])
@@ -99,7 +103,7 @@ class Mesh:
 
     def restart(self, link: tuple[str, str]) -> None:
         """After a failover: `strait start`, and its slot, which has ended."""
-        set_stopped(self.file, self.name(link), stopped=False, by="a test")
+        set_stopped(self.handle(link), stopped=False, by="a test")
         self._slots.pop(link).wait(60)
         self.start(link)
 
@@ -139,10 +143,10 @@ class Mesh:
         """Its slot reports, and every partition is copied."""
         eventually(
             lambda: (
-                (rows := link_groups(self.file, self.name(link)).rows)
+                (rows := link_groups(self.handle(link)).rows)
                 and all(row.state in ("copying", "caught_up") for row in rows)
             ),
-            what=lambda: f"the link copies: {link_groups(self.file, self.name(link)).rows} {self.log()}",
+            what=lambda: f"the link copies: {link_groups(self.handle(link)).rows} {self.log()}",
         )
 
     def until_everywhere(self) -> None:

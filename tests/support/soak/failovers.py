@@ -105,7 +105,7 @@ class Rounds:
             time.sleep(self._rng.uniform(1.0, 6.0))
             with trouble.lasting():
                 runs = self._until_over(link, trouble)
-        record = failover.history(self._mesh.file, self._mesh.name(link))[-1]
+        record = failover.history(self._mesh.handle(link))[-1]
         _require_exact(record, len(self._clients.groups))
         self._mesh.restart(link)
         self._say(

@@ -155,7 +155,7 @@ def _round(clusters: dict[str, Cluster], folder: Path, number: int, trouble: str
                 if source.pid(broker) is not None:
                     source.kill(broker)
             over.set()
-            record = failover.run(mesh.file, mesh.name(_LINK), "unplanned", Settings(by="soak"), lambda _: None)
+            record = failover.run(mesh.handle(_LINK), "unplanned", Settings(by="soak"), lambda _: None)
     finally:
         mesh.stop()
     assert record.outcome == "done", record
@@ -176,7 +176,7 @@ def _trouble(mesh: Mesh, trouble: str) -> None:
     if trouble == "slot killed":
         mesh.kill(_LINK)
     elif trouble == "partition paused":
-        pausing.pause(mesh.file, mesh.name(_LINK), Scope(mesh.topic, 1), by="soak", reason="")
+        pausing.pause(mesh.handle(_LINK), Scope(mesh.topic, 1), by="soak", reason="")
     elif trouble == "followers lost before":
         source = mesh.clusters["a"]
         for broker in (2, 3):

@@ -10,9 +10,9 @@ import yaml
 from strait.cli import pool_plan
 from strait.cli.options import Output
 from strait.config.app_spec import Seat
-from strait.config.links import LinksFile
 from strait.control.pool import Observed
 from strait.errors import ConfigError
+from strait.state.link_handle import ConfiguredLink
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def links_file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def observed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def observe(_: LinksFile, link: str) -> Observed:
-        if link == "away":
-            return Observed(link, error="cluster b: timed out")
-        seats = tuple(Seat(link, "default", slot) for slot in range(2))
-        return Observed(link, seats, {seats[0]: 5_000_000.0} if link == "one" else {})
+    def observe(link: ConfiguredLink) -> Observed:
+        if link.name == "away":
+            return Observed(link.name, error="cluster b: timed out")
+        seats = tuple(Seat(link.name, "default", slot) for slot in range(2))
+        return Observed(link.name, seats, {seats[0]: 5_000_000.0} if link.name == "one" else {})
 
     monkeypatch.setattr(pool_plan, "observe", observe)
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Literal, NoReturn
 
 from strait import __version__
-from strait.config.links import LinksFile
 from strait.control import pausing
 from strait.control.failover.hooks import Hooks, RunDag
 from strait.control.failover.observation import Observation
@@ -21,6 +20,7 @@ from strait.control.failover.unplanned import UnplannedFailover
 from strait.errors import FailoverStopped
 from strait.planning.waves import WHOLE_LINK, Wave, wave_of
 from strait.state.failover_records import Failover
+from strait.state.link_handle import ConfiguredLink
 
 Kind = Literal["planned", "unplanned"]
 _KINDS: Mapping[Kind, type[PlannedFailover] | type[UnplannedFailover]] = {
@@ -29,9 +29,7 @@ _KINDS: Mapping[Kind, type[PlannedFailover] | type[UnplannedFailover]] = {
 }
 
 
-def run(
-    file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell, run_dag: RunDag | None = None
-) -> Failover:
+def run(link: ConfiguredLink, kind: Kind, settings: Settings, tell: Tell, run_dag: RunDag | None = None) -> Failover:
     """Start a failover, or resume the one that was interrupted. If one of the same kind and topics is done and nothing
     of it was taken back since, the new one reports that, repeats the steps that are still possible, and checks again.
 
@@ -42,19 +40,19 @@ def run(
         FailoverStopped: a step does not hold, or another process has taken over.
         ClusterUnavailable, NotAuthorized, ConfigError, StateError
     """
-    look = Observation(file, link, settings.wave)
+    look = Observation(link, settings.wave)
     journal = look.journal()
     before = [record for record in journal.all() if record.kind != "rehearsal"]
     record = _begun(look, kind, settings, before[-1] if before else None)
     earlier = [other for other in before if other.id != record.id]
     fence_before = earlier[-1].fence if earlier else ()
-    hooks = Hooks(file, link, run_dag, look.topics)
+    hooks = Hooks(link, run_dag, look.topics)
     turn = Turn(record, journal, tell, settings.timeout_seconds, fence_before, hooks)
     steps = _KINDS[kind](look, turn, settings)
     same = (other for other in reversed(earlier) if other.kind == kind and wave_of(other) == settings.wave)
     done = next((other for other in same if other.outcome == "done"), None)
     if turn.took(STOP):  # the previous process's publication is complete after this, or never happens
-        pausing.end_publications(file, link)
+        pausing.end_publications(link)
     with _signals_as_errors():
         if done is not None and not record.steps and _still_over(look, done):
             steps.again(done)
@@ -64,27 +62,27 @@ def run(
 
 
 def dry_run(
-    file: LinksFile, link: str, kind: Kind, settings: Settings, tell: Tell, run_dag: RunDag | None = None
+    link: ConfiguredLink, kind: Kind, settings: Settings, tell: Tell, run_dag: RunDag | None = None
 ) -> Failover:
     """Preview the result of each step. Changes nothing, runs no hook, records nothing. Raises as `run`."""
-    look = Observation(file, link, settings.wave)
-    turn = Turn(_begun(look, kind, settings, None), None, tell, None, hooks=Hooks(file, link, run_dag))
+    look = Observation(link, settings.wave)
+    turn = Turn(_begun(look, kind, settings, None), None, tell, None, hooks=Hooks(link, run_dag))
     _KINDS[kind](look, turn, settings, dry_run=True).run()
     return turn.record
 
 
-def rehearse(file: LinksFile, link: str, settings: Settings, tell: Tell, run_dag: RunDag | None = None) -> Failover:
+def rehearse(link: ConfiguredLink, settings: Settings, tell: Tell, run_dag: RunDag | None = None) -> Failover:
     """Rehearse a failover with consumer groups of other names, without affecting any client, and record the result.
     Raises as `run`."""
-    look = Observation(file, link, settings.wave)
-    hooks = Hooks(file, link, run_dag)
+    look = Observation(link, settings.wave)
+    hooks = Hooks(link, run_dag)
     turn = Turn(_begun(look, "rehearsal", settings, None), look.journal(), tell, None, hooks=hooks)
     Rehearsal(look, turn, settings).run()
     return turn.record
 
 
 def unfence(
-    file: LinksFile, link: str, tell: Tell, run_dag: RunDag | None = None, wave: Wave = WHOLE_LINK
+    link: ConfiguredLink, tell: Tell, run_dag: RunDag | None = None, wave: Wave = WHOLE_LINK
 ) -> tuple[Failover, int]:
     """Remove the ACLs of the newest failover; a failover that was interrupted before its stop is given up instead, which
     removes the ACLs that it has added. Return its record and the number of ACLs that were removed.
@@ -96,15 +94,15 @@ def unfence(
         FailoverStopped: there was no failover.
         ClusterUnavailable, NotAuthorized, StateError
     """
-    journal = Observation(file, link).journal()
+    journal = Observation(link).journal()
     records = [record for record in journal.all() if record.kind != "rehearsal"]
     if not records:
-        raise FailoverStopped(f"link {link}: no failover was ever begun")
+        raise FailoverStopped(f"link {link.name}: no failover was ever begun")
     newest, fence_before = records[-1], records[-2].fence if len(records) > 1 else ()
-    look = Observation(file, link, wave_of(newest))
-    turn = Turn(newest, journal, tell, 0.0, fence_before, Hooks(file, link, run_dag, look.topics))
+    look = Observation(link, wave_of(newest))
+    turn = Turn(newest, journal, tell, 0.0, fence_before, Hooks(link, run_dag, look.topics))
     if turn.took(STOP):  # a stop that another process was publishing is published now, or never
-        pausing.end_publications(file, link)
+        pausing.end_publications(link)
     gives_up = newest.outcome == "running" and not (turn.took(STOP) and is_stopped(look, newest))
     fence = turn.added_fence if gives_up else [rule for rule in newest.fence if wave.takes(rule.name)]
     lifted = 0
@@ -120,9 +118,9 @@ def unfence(
     return turn.record, lifted
 
 
-def history(file: LinksFile, link: str) -> Sequence[Failover]:
+def history(link: ConfiguredLink) -> Sequence[Failover]:
     """Return all failovers of the link, oldest first. Raises ClusterUnavailable, NotAuthorized, StateError."""
-    return Observation(file, link).journal().all()
+    return Observation(link).journal().all()
 
 
 def _begun(
@@ -130,7 +128,7 @@ def _begun(
 ) -> Failover:
     if kind == "unplanned" and settings.wave:
         raise FailoverStopped(
-            f"link {look.name}: a wave drains its topics, which needs the source",
+            f"link {look.link.name}: a wave drains its topics, which needs the source",
             hint="run --unplanned without --topics",
         )
     if newest is not None and newest.outcome == "running":
@@ -138,20 +136,21 @@ def _begun(
             return newest
         if newest.kind == kind:
             raise FailoverStopped(
-                f"link {look.name}: failover {newest.id}, of {wave_of(newest)}, is not over",
+                f"link {look.link.name}: failover {newest.id}, of {wave_of(newest)}, is not over",
                 hint="go on with it by the same --topics and --groups, or give it up with --unfence",
             )
         if newest.kind == "unplanned":
             raise FailoverStopped(
-                f"link {look.name}: failover {newest.id}, an unplanned one, is not over", hint="go on with --unplanned"
+                f"link {look.link.name}: failover {newest.id}, an unplanned one, is not over",
+                hint="go on with --unplanned",
             )
     now_ms = time.time_ns() // 1_000_000
     at = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     return Failover(
         id=f"{at}-{uuid.uuid4().hex[:6]}",
-        link=look.name,
-        source=look.link.source,
-        destination=look.link.destination,
+        link=look.link.name,
+        source=look.link.source.name,
+        destination=look.link.destination.name,
         kind=kind,
         by=settings.by,
         reason=settings.reason,

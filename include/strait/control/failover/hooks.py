@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol
 
 from strait.config.failover import Hook, When
-from strait.config.links import LinksFile
 from strait.errors import FailoverTakenOver, HookFailed
 from strait.planning.failover import Check, Verdict
 from strait.state.failover_records import Failover
+from strait.state.link_handle import ConfiguredLink
 from strait.text import listed, printable
 
 _SHOWN = 300
@@ -51,15 +51,14 @@ class Hooks:
 
     def __init__(
         self,
-        file: LinksFile,
-        link: str,
+        link: ConfiguredLink,
         run_dag: RunDag | None = None,
         topics: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        self._hooks: Sequence[Hook] = file.links[link].failover.hooks
+        self._hooks: Sequence[Hook] = link.settings.failover.hooks
         self._ends = {
-            end: {"name": name, "bootstrap.servers": file.clusters[name].get("bootstrap.servers", "")}
-            for end, name in (("source", file.links[link].source), ("destination", file.links[link].destination))
+            end: {"name": cluster.name, "bootstrap.servers": cluster.properties.get("bootstrap.servers", "")}
+            for end, cluster in (("source", link.source), ("destination", link.destination))
         }
         self._run_dag = run_dag
         self._topics = topics

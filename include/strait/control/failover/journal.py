@@ -4,15 +4,13 @@ A process that resumes a failover first writes its own turn into the record. Onl
 so of two processes at most one takes the next step, and later records of the other one are ignored.
 """
 
-from collections.abc import Mapping
-
 from strait.config import naming
 from strait.errors import FailoverTakenOver, StateError
-from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.kafka.writing import write_record
 from strait.state.codec import Unreadable, decode, encode
 from strait.state.failover_records import Failover
+from strait.state.link_handle import LinkHandle
 from strait.state.topics import ensure_kept_topic
 
 
@@ -20,11 +18,9 @@ class Journal:
     """Reads and writes the failovers of one link. Raises (every method): ClusterUnavailable, NotAuthorized,
     StateError."""
 
-    def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
-        self._properties = properties
-        self._cluster = cluster
+    def __init__(self, link: LinkHandle) -> None:
         self._link = link
-        self._topic = naming.failovers_topic(link)
+        self._topic = naming.failovers_topic(link.name)
         self._is_there = False
         self._next = 0
         self._found: dict[str, Failover] = {}
@@ -39,10 +35,10 @@ class Journal:
     def write(self, record: Failover) -> None:
         """Append a record. Raises FailoverTakenOver if another turn has started since."""
         if not self._is_there:
-            ensure_kept_topic(Admin(self._properties, self._cluster), self._link, self._topic)
+            ensure_kept_topic(self._link.admin("destination"), self._link.name, self._topic)
             self._is_there = True
         key, value = encode(record)
-        write_record(self._properties, self._cluster, self._topic, key, value, f"writing failover {record.id}")
+        write_record(*self._link.destination, self._topic, key, value, f"writing failover {record.id}")
         self.require_turn(record)
 
     def require_turn(self, record: Failover) -> None:
@@ -50,18 +46,18 @@ class Journal:
         self._read_on()
         if record.kind != "rehearsal" and self._owner != record.turn:
             raise FailoverTakenOver(
-                f"link {self._link}: failover {record.id}: another process has taken it over",
+                f"link {self._link.name}: failover {record.id}: another process has taken it over",
                 hint="see strait failover --history",
             )
 
     def _read_on(self) -> None:
-        for message in read_topic(self._properties, self._cluster, self._topic, first=self._next):
+        for message in read_topic(*self._link.destination, self._topic, first=self._next):
             self._next = (message.offset() or 0) + 1
             try:
                 self._take(decode(Failover, message.key(), message.value() or b""))
             except Unreadable as error:
                 raise StateError(
-                    f"link {self._link}: reading {self._topic}: the record at offset {message.offset()}: {error}",
+                    f"link {self._link.name}: reading {self._topic}: the record at offset {message.offset()}: {error}",
                     hint="a newer version of Strait may have written it",
                 ) from None
 

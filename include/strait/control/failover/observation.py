@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from strait.config.consumer_groups import GroupFilter
-from strait.config.links import LinksFile
 from strait.consumer_groups.shadow import with_refusals
 from strait.consumer_groups.sync import GroupSync
 from strait.control.failover.journal import Journal
@@ -34,7 +33,7 @@ from strait.state.codec import is_of_groups
 from strait.state.failover_records import Failover, HeldElsewhere, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import ConfiguredLink
-from strait.state.reader import REPORTS_SINCE_SECONDS, StateReader
+from strait.state.reader import REPORTS_SINCE_SECONDS
 from strait.state.report_changes import TrafficReport
 from strait.state.schema import Plan
 
@@ -50,12 +49,10 @@ class Observation:
     Raises (every method): ClusterUnavailable, NotAuthorized, ConfigError, StateError.
     """
 
-    def __init__(self, file: LinksFile, name: str, wave: Wave = WHOLE_LINK) -> None:
-        self.file = file
-        self.name = name
+    def __init__(self, link: ConfiguredLink, wave: Wave = WHOLE_LINK) -> None:
+        self.link = link
         self.wave = wave
-        self.link = file.links[name]
-        settings = self.link.consumer_groups
+        settings = link.settings.consumer_groups
         self._selected = GroupFilter(settings.include, settings.exclude)
         self.synchronizes = settings.sync
         self._tail_ends: dict[str, Ends] = {}
@@ -63,17 +60,17 @@ class Observation:
 
     @cached_property
     def source(self) -> Admin:
-        return Admin(self.file.clusters[self.link.source], self.link.source)
+        return self.link.admin("source")
 
     @cached_property
     def destination(self) -> Admin:
-        return Admin(self.file.clusters[self.link.destination], self.link.destination)
+        return self.link.admin("destination")
 
     def source_trouble(self) -> str:
         """Return why the source cannot be queried now; empty if it responds. A source that rejects the login counts as
         lost, too."""
         try:
-            Admin(self.file.clusters[self.link.source], self.link.source)
+            self.link.admin("source")
         except (ClusterError, ConfigError) as error:
             return str(error)
         return ""
@@ -81,7 +78,7 @@ class Observation:
     def status(self, *, listen_seconds: float = 0.0) -> LinkStatus:
         """Return the link's state according to its plans and its slots' reports. ``listen_seconds``: time to listen to
         a slot that seems silent, since the clock here may be ahead of the slot's."""
-        return link_groups(self.file, self.name, listen_seconds=listen_seconds)
+        return link_groups(self.link, listen_seconds=listen_seconds)
 
     @cached_property
     def moved(self) -> frozenset[str]:
@@ -91,7 +88,7 @@ class Observation:
 
     def journal(self) -> Journal:
         """Return the journal of the link's failovers."""
-        return Journal(self.file.clusters[self.link.destination], self.link.destination, self.name)
+        return Journal(self.link)
 
     def fix_topics(self, topics: Collection[str]) -> None:
         """Select these source topics alone from now on, also those that a wave has moved."""
@@ -116,15 +113,13 @@ class Observation:
 
     def plans(self, link: str | None = None) -> dict[str, Plan]:
         """Return the current plans by task group. ``link``: another link of the links file."""
-        name = link or self.name
-        destination = self.file.links[name].destination
-        with StateReader(self.file.clusters[destination], destination, name, follow=("plan",)) as state:
+        with self._other(link).state("plan") as state:
             state.catch_up()
             return dict(state.plans)
 
     def heartbeats(self) -> set[str]:
         """Return the topics on the source that only links write to."""
-        return written_by_links(self.link, self.plans().values(), self.file.clusters)
+        return written_by_links(self.link.settings, self.plans().values(), self.link.file.clusters)
 
     def plan_versions(self) -> dict[str, int]:
         """Return task group -> version of its current plan."""
@@ -132,11 +127,10 @@ class Observation:
 
     def pending(self) -> list[str]:
         """Return the changes that a new plan would make; because of them, data on the source may not be copied yet."""
-        with Control(self.file, self.name) as control:
+        with Control(self.link.file, self.link.name) as control:
             proposal = control.propose()
-        return [
-            effect.line for effect in sorted([*effects(self.link, proposal), *without_approval(self.link, proposal)])
-        ]
+        link = self.link.settings
+        return [effect.line for effect in sorted([*effects(link, proposal), *without_approval(link, proposal)])]
 
     def ends(self, places: Iterable[TopicPartition]) -> Ends:
         """Return the end offsets of the source's partitions, open transactions included."""
@@ -144,7 +138,7 @@ class Observation:
 
     def writers(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sequence[Writer]]:
         """Return the producers whose state the source still keeps, by partition."""
-        found = active_producers(self.file.clusters[self.link.source], self.link.source, places)
+        found = active_producers(*self.link.source, places)
         return {
             place: [Writer(item.producer_id, item.last_ms, item.open_since) for item in producers]
             for place, producers in found.items()
@@ -155,16 +149,15 @@ class Observation:
         its topics. ``sync``: first commit the offsets of the synchronized groups on the destination."""
         if not self.synchronizes:
             return []
-        clusters = ConfiguredLink.of(self.file, self.name)
-        include_moved = include_moved or self.link.consumer_groups.include_moved
+        include_moved = include_moved or self.link.settings.consumer_groups.include_moved
         how: Any = {"include_moved": include_moved, "leave": self.moved}
-        look = GroupSync(clusters, selected=self._selected, **how)
+        look = GroupSync(self.link, selected=self._selected, **how)
         if not self._partial:
             return look.sync(unselected=True) if sync else look.status(unselected=True)
         found = [self._of_wave(status) for status in look.status(unselected=True) if self._touches(status)]
         if sync:
             names = {status.group for status in found if status.selected}
-            done = GroupSync(clusters, selected=names.__contains__, **how).sync(names)
+            done = GroupSync(self.link, selected=names.__contains__, **how).sync(names)
             written = {status.group: status for status in done}
             found = [written.get(status.group, status) for status in found]
         return found
@@ -188,9 +181,9 @@ class Observation:
         of which that is unknown, with the reasons."""
         found: list[HeldElsewhere] = []
         unknown = {}
-        for other in links_beside(self.file, self.name):
+        for other in links_beside(self.link):
             try:
-                held = HeldRecords(self.file, self.name, other).held
+                held = HeldRecords(self.link, other).held
             except StraitError as error:
                 unknown[other] = str(error)
             else:
@@ -203,7 +196,7 @@ class Observation:
         if not self.synchronizes:
             return []
         topics = self.copies()
-        with ConsumerGroups(self.file.clusters[self.link.destination], self.link.destination) as groups:
+        with ConsumerGroups(*self.link.destination) as groups:
             told = groups.committed(groups.listed())
         return sorted(
             name
@@ -219,15 +212,13 @@ class Observation:
 
     def trial(self, *, include_moved: bool) -> list[GroupStatus]:
         """Return the state of the link's consumer groups, including the commits that the destination would reject."""
-        return with_refusals(
-            ConfiguredLink.of(self.file, self.name), self.groups(sync=False, include_moved=include_moved)
-        )
+        return with_refusals(self.link, self.groups(sync=False, include_moved=include_moved))
 
     def members(self, statuses: Iterable[GroupStatus], topics: Collection[str]) -> Mapping[str, Sequence[Member]]:
         """Return the consumers on the source, by group, of the selected groups that are active on these topics, whether
         or not they have committed an offset yet; no consumers if a group's coordinator does not list them."""
         committed = {status.group for status in statuses if status.selected and status.source.active}
-        with ConsumerGroups(self.file.clusters[self.link.source], self.link.source) as groups:
+        with ConsumerGroups(*self.link.source) as groups:
             sides = {name: Side(*group) for name, group in groups.listed().items()}
         moving = {name for name in sides if self._selected(name) and self.wave.takes_group(name)}
         active = {name for name, side in sides.items() if side.active and can_move(name, side) and name in moving}
@@ -242,15 +233,13 @@ class Observation:
     def last_words(self, link: str | None = None) -> tuple[LastWords, GroupSyncReport | None]:
         """Return the last reports, within a day, of a link's applications about each planned partition and about
         consumer groups. ``link``: another link of the links file."""
-        name = link or self.name
-        destination = self.file.links[name].destination
-        properties, plans = self.file.clusters[destination], self.plans(name)
-        synchronizes = self.file.links[name].consumer_groups.sync
+        of, plans = self._other(link), self.plans(link)
+        synchronizes = of.settings.consumer_groups.sync
         read, group_sync, until_ms = LastWordsRead(plans), None, sys.maxsize
         for seconds in _LOOK_BACK_SECONDS:
             since_ms, newest = time.time_ns() // 1_000_000 - seconds * 1000, None
             wanted = is_of_groups if read.complete else (lambda _: True)
-            for report in reports_between(properties, destination, name, since_ms, until_ms, wanted=wanted):
+            for report in reports_between(*of.destination, of.name, since_ms, until_ms, wanted=wanted):
                 if isinstance(report, GroupSyncReport):
                     newest = report
                 elif not isinstance(report, TrafficReport):
@@ -271,16 +260,18 @@ class Observation:
         """Return the failover in the opposite direction that was started and is not over. Queries the source, which
         holds its journal."""
         for name in self._opposites():
-            cluster = self.file.links[name].destination
-            found = Journal(self.file.clusters[cluster], cluster, name).all()
+            found = Journal(self.link.other(name)).all()
             newest = next((record for record in reversed(found) if record.kind != "rehearsal"), None)
             if newest is not None and newest.outcome == "running":
                 return newest
         return None
 
     def _opposites(self) -> list[str]:
-        ends = self.link.destination, self.link.source
-        return [name for name, other in self.file.links.items() if (other.source, other.destination) == ends]
+        ends = self.link.destination.name, self.link.source.name
+        return [name for name, other in self.link.file.links.items() if (other.source, other.destination) == ends]
+
+    def _other(self, name: str | None) -> ConfiguredLink:
+        return self.link if name is None else self.link.other(name)
 
     def tail(self, link: str) -> tuple[MissingRecords, ...]:
         """Return the records that the destination had at the first call and that the link in the opposite direction has

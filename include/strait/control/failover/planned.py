@@ -111,8 +111,8 @@ class PlannedFailover:
 
     def _fence(self) -> Check:
         topics = {place.topic for place in self._places}
-        if any(syncs_acls(self._look.link, topic) for topic in topics):
-            return failover.fence_that_is_copied(self._look.link.destination)
+        if any(syncs_acls(self._look.link.settings, topic) for topic in topics):
+            return failover.fence_that_is_copied(self._look.link.destination.name)
         rules, there = _rules(self._settings.fence, topics), self._look.source.acls()
         if open_to_all := failover.open_topics(topics, there):
             return failover.fence_for_all(open_to_all)
@@ -199,7 +199,7 @@ class PlannedFailover:
         try:
             self._turn.give_up(lambda: lift_fence(self._look, self._turn, self._turn.added_fence))
         except StraitError as error:
-            left = f"{len(self._turn.added_fence)} ACLs may be left on {self._look.link.source}"
+            left = f"{len(self._turn.added_fence)} ACLs may be left on {self._look.link.source.name}"
             self._turn.say(
                 "take back", Check(Verdict.FAILED, f"{error}; {left}: strait failover --unfence removes them")
             )
@@ -275,9 +275,9 @@ def tail_of(look: Observation, settings: Settings) -> Check:
     link = look.reverse()
     if link is None or not look.has_plan(link):
         return Check(Verdict.DONE, "no link copies the other way")
-    if moved := Observation(look.file, link).moved & look.copies():
+    if moved := Observation(look.link.other(link)).moved & look.copies():
         return failover.still_moved(link, moved)
-    there = link_groups(look.file, link)
+    there = link_groups(look.link.other(link))
     paused = [item.topic for item in there.pauses]
     return failover.tail(link, look.tail(link), stopped=there.stopped, accept=settings.accept_tail, paused=paused)
 
@@ -297,7 +297,7 @@ def stop(look: Observation, turn: Turn) -> Check:
     reason = f"{failover.called(record)} {record.id}" + (f", {record.reason}" if record.reason else "")
     if look.wave:
         return _pause(look, turn, reason)
-    pausing.set_stopped(look.file, look.name, stopped=True, by=record.by, reason=reason, check=turn.keep)
+    pausing.set_stopped(look.link, stopped=True, by=record.by, reason=reason, check=turn.keep)
     groups = look.status(listen_seconds=_LISTEN_SECONDS).groups
     heard = [f"{group.group}/{slot.slot}" for group in groups for slot in group.slots if not slot.silent]
     if heard:
@@ -307,7 +307,7 @@ def stop(look: Observation, turn: Turn) -> Check:
 
 def _pause(look: Observation, turn: Turn, reason: str) -> Check:
     topics = look.topics()
-    pausing.pause_topics(look.file, look.name, topics, by=turn.record.by, reason=reason, check=turn.keep)
+    pausing.pause_topics(look.link, topics, by=turn.record.by, reason=reason, check=turn.keep)
     groups = look.status(listen_seconds=_LISTEN_SECONDS).groups
     heard = [(group, slot) for group in groups for slot in group.slots if not slot.silent]
     behind = [f"{group.group}/{slot.slot}" for group, slot in heard if slot.plan_version < group.plan_version]
@@ -318,12 +318,12 @@ def _pause(look: Observation, turn: Turn, reason: str) -> Check:
 
 def reverse(look: Observation, *, ask: bool = True) -> Check:
     """Check whether a link copies in the opposite direction. ``ask``: query the source, which has that link's plan."""
-    ends = f"from {look.link.destination} to {look.link.source}"
+    ends = f"from {look.link.destination.name} to {look.link.source.name}"
     link = look.reverse()
     if link is None:
         return Check(Verdict.WARNING, f"the links file has no link {ends}, so nothing is copied back")
     if not ask:
-        return Check(Verdict.DONE, f"link {link} copies {ends}, once {look.link.source} is back")
+        return Check(Verdict.DONE, f"link {link} copies {ends}, once {look.link.source.name} is back")
     try:
         planned = look.has_plan(link)
     except ClusterError as error:

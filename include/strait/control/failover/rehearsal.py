@@ -12,7 +12,6 @@ from strait.planning import failover, failover_report, readiness
 from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check
 from strait.planning.readiness import Sample
-from strait.state.link_handle import ConfiguredLink
 
 _SAMPLES_MOST = 100
 _CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes")
@@ -49,7 +48,7 @@ class Rehearsal:
         )
 
     def _topics(self) -> Check:
-        status = link_status(self._look.file, self._look.name)
+        status = link_status(self._look.link)
         return readiness.topics(status.left_out, status.source_trouble)
 
     def _pairs(self) -> list[tuple[TopicFacts, TopicFacts | None]]:
@@ -67,14 +66,14 @@ class Rehearsal:
         return failover.groups(found, accept=self._settings.accept_inexact, soon=True)
 
     def _shadow(self) -> Check:
-        return readiness.shadow(*try_shadow_groups(self._link, self._groups))
+        return readiness.shadow(*try_shadow_groups(self._look.link, self._groups))
 
     def _records(self) -> Check:
         """Compare the next records of each group on both clusters; a record that is not copied yet has no counterpart
         and is skipped."""
         places = next_places(self._groups, _SAMPLES_MOST)
-        here = first_records(*self._link.source, {place: offset for _, place, offset, _, _ in places})
-        there = first_records(*self._link.destination, {place: offset for *_, place, offset in places})
+        here = first_records(*self._look.link.source, {place: offset for _, place, offset, _, _ in places})
+        there = first_records(*self._look.link.destination, {place: offset for *_, place, offset in places})
         return readiness.samples(
             [
                 Sample(group, place, here[place], there[copy])
@@ -82,7 +81,3 @@ class Rehearsal:
                 if here[place] is None or there[copy] is not None
             ]
         )
-
-    @property
-    def _link(self) -> ConfiguredLink:
-        return ConfiguredLink.of(self._look.file, self._look.name)

@@ -45,7 +45,7 @@ class UnplannedFailover:
         self._turn.take_with_hooks("missing", self._missing, hooked="verify")
         take("groups", self._groups)
         take("reverse", lambda: reverse(self._look, ask=False))
-        if links_beside(self._look.file, self._look.name):
+        if links_beside(self._look.link):
             take("elsewhere", self._elsewhere)
         self._turn.end("done")
 
@@ -61,12 +61,12 @@ class UnplannedFailover:
     def _source(self) -> Check:
         if self._settings.even_if_source_answers:
             return Check(
-                Verdict.WARNING, f"cluster {self._look.link.source} is not asked for anything, even if it answers"
+                Verdict.WARNING, f"cluster {self._look.link.source.name} is not asked for anything, even if it answers"
             )
         if trouble := self._look.source_trouble():
-            return Check(Verdict.DONE, f"cluster {self._look.link.source} cannot be asked: {trouble}")
+            return Check(Verdict.DONE, f"cluster {self._look.link.source.name} cannot be asked: {trouble}")
         hint = "a planned failover loses nothing; --even-if-source-answers goes on without it"
-        return Check(Verdict.FAILED, f"cluster {self._look.link.source} answers: {hint}")
+        return Check(Verdict.FAILED, f"cluster {self._look.link.source.name} answers: {hint}")
 
     def _missing(self) -> Check:
         words, self._group_sync = self._look.last_words()
@@ -84,7 +84,7 @@ class UnplannedFailover:
     def _elsewhere(self) -> Check:
         found, unknown = self._look.held_elsewhere()
         self._turn.keep(held_elsewhere=found)
-        return elsewhere(self._look.name, found, unknown)
+        return elsewhere(self._look.link.name, found, unknown)
 
     @property
     def _stopped_at_ms(self) -> int:

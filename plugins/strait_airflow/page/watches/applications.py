@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from strait.config.links import LinksFile
+from strait.config.links import Link
 from strait.config.naming import application_of
 from strait.exporter.background import BackgroundWatch
 from strait.launch.overview import overview
+from strait.state.link_handle import ConfiguredLink
 from strait_airflow.applications import launcher
 
 LOOK_SECONDS = 10.0
@@ -33,15 +34,14 @@ class ApplicationsSeen:
 class ApplicationsWatch(BackgroundWatch[ApplicationsSeen]):
     """Follows the applications of one link. It needs no connection to Kafka."""
 
-    def _follow(self, file: LinksFile) -> None:
-        self.newest = ApplicationsSeen(tuple(self._look(file)))
+    def _follow(self, link: ConfiguredLink) -> None:
+        self.newest = ApplicationsSeen(tuple(self._look(link.settings)))
         self._stopped.wait(LOOK_SECONDS)
 
-    def _failed(self, file: LinksFile | None, error: str) -> ApplicationsSeen:
+    def _failed(self, link: ConfiguredLink | None, error: str) -> ApplicationsSeen:
         return ApplicationsSeen(error=error)
 
-    def _look(self, file: LinksFile) -> Iterator[dict[str, Any]]:
-        link = file.links[self._link]
+    def _look(self, link: Link) -> Iterator[dict[str, Any]]:
         launch, now_ms = launcher(link.spark), time.time_ns() // 1_000_000
         for group in sorted(link.groups):
             for standby in (False, True) if link.pool is None else (False,):

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from strait.config.links import LinksFile
 from strait.control.failover.journal import Journal
 from strait.exporter.background import BackgroundWatch
 from strait.state.failover_records import Failover
+from strait.state.link_handle import ConfiguredLink
 
 LOOK_SECONDS = 5.0
 
@@ -25,12 +25,11 @@ class FailoversSeen:
 class FailoversWatch(BackgroundWatch[FailoversSeen]):
     """Follows the failovers of one link."""
 
-    def _follow(self, file: LinksFile) -> None:
-        destination = file.links[self._link].destination
-        journal = Journal(file.clusters[destination], destination, self._link)
+    def _follow(self, link: ConfiguredLink) -> None:
+        journal = Journal(link)
         while not self._stopped.is_set():
             self.newest = FailoversSeen(tuple(journal.all()))
             self._stopped.wait(LOOK_SECONDS)
 
-    def _failed(self, file: LinksFile | None, error: str) -> FailoversSeen:
+    def _failed(self, link: ConfiguredLink | None, error: str) -> FailoversSeen:
         return FailoversSeen(error=error)

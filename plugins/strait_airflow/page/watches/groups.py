@@ -4,7 +4,6 @@ import time
 from dataclasses import dataclass
 
 from strait.config.consumer_groups import GroupFilter
-from strait.config.links import LinksFile
 from strait.consumer_groups.sync import GroupSync
 from strait.exporter.background import BackgroundWatch
 from strait.planning.consumer_groups import GroupStatus
@@ -30,17 +29,16 @@ class GroupsSeen:
 class GroupsWatch(BackgroundWatch[GroupsSeen]):
     """Follows all groups that have offsets in the link's topics, whether or not the link selects them."""
 
-    def _follow(self, file: LinksFile) -> None:
-        link = ConfiguredLink.of(file, self._link)
+    def _follow(self, link: ConfiguredLink) -> None:
         settings = link.settings.consumer_groups
         selected = GroupFilter(settings.include, settings.exclude)
         with GroupSync(link, selected=selected, include_moved=settings.include_moved) as groups:
-            while not self._stopped.is_set() and self._load() == file:  # called again if settings change
+            while not self._stopped.is_set() and self._load() == link.file:  # called again if settings change
                 found = tuple(groups.status(unselected=True))
                 self.newest = GroupsSeen(_now_ms(), found)
                 self._stopped.wait(LOOK_SECONDS)
 
-    def _failed(self, file: LinksFile | None, error: str) -> GroupsSeen:
+    def _failed(self, link: ConfiguredLink | None, error: str) -> GroupsSeen:
         return GroupsSeen(_now_ms(), error=error)
 
 

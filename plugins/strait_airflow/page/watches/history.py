@@ -9,6 +9,7 @@ from strait.control.report_history import history_points
 from strait.exporter.background import BackgroundWatch
 from strait.planning.history.overrun import Reports
 from strait.planning.history.sample import Sample, sample_of, samples_of
+from strait.state.link_handle import ConfiguredLink
 
 DAY_MS = 24 * 60 * 60_000
 HOUR_MS = 60 * 60_000
@@ -46,9 +47,9 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
         self._now = now
         self._found = found
 
-    def _follow(self, file: LinksFile) -> None:
-        destination, now_ms = file.links[self._link].destination, _now_ms()
-        points = list(history_points(file.clusters[destination], destination, self._link, "minute", now_ms - DAY_MS))
+    def _follow(self, link: ConfiguredLink) -> None:
+        now_ms = _now_ms()
+        points = list(history_points(*link.destination, link.name, "minute", now_ms - DAY_MS))
         hour_ms = (now_ms - HOUR_MS) // STEP_MS * STEP_MS
         past = samples_of(points, STEP_MS, now_ms - DAY_MS, hour_ms) + samples_of(points, MINUTE_MS, hour_ms, now_ms)
         self._found |= {sample.at_ms: sample for sample in past if sample.at_ms not in self._found}
@@ -59,7 +60,7 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
                 self._found[at_ms] = sample_of(at_ms, newest)
                 self.newest = HistorySeen(_kept(self._found, _now_ms()), whole=True)
 
-    def _failed(self, file: LinksFile | None, error: str) -> HistorySeen:
+    def _failed(self, link: ConfiguredLink | None, error: str) -> HistorySeen:
         return HistorySeen(_kept(self._found, _now_ms()), whole=True, error=error)
 
 

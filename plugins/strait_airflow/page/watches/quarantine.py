@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from strait.config.links import LinksFile
 from strait.control.quarantine import Quarantine
 from strait.exporter.background import BackgroundWatch
+from strait.state.link_handle import ConfiguredLink
 from strait.state.quarantine_log import Entry
 
 LOOK_SECONDS = 30.0
@@ -26,13 +26,12 @@ class QuarantineSeen:
 class QuarantineWatch(BackgroundWatch[QuarantineSeen]):
     """Follows the quarantine of one link."""
 
-    def _follow(self, file: LinksFile) -> None:
-        destination = file.links[self._link].destination
-        quarantine = Quarantine(file.clusters[destination], destination, self._link, keeps_settled=False)
+    def _follow(self, link: ConfiguredLink) -> None:
+        quarantine = Quarantine(link, keeps_settled=False)
         while not self._stopped.is_set():
             entries = quarantine.contents().entries()
             self.newest = QuarantineSeen(tuple(entry for entry in entries if not entry.settled))
             self._stopped.wait(LOOK_SECONDS)
 
-    def _failed(self, file: LinksFile | None, error: str) -> QuarantineSeen:
+    def _failed(self, link: ConfiguredLink | None, error: str) -> QuarantineSeen:
         return QuarantineSeen(error=error)

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from strait.config.links import LinksFile
 from strait.exporter.background import BackgroundWatch
-from strait.state.reader import StateReader
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import OffsetMapping
 
 LOOK_SECONDS = 10.0
@@ -27,13 +26,12 @@ class RunsSeen:
 class RunsWatch(BackgroundWatch[RunsSeen]):
     """Follows the offset map of one link."""
 
-    def _follow(self, file: LinksFile) -> None:
-        destination = file.links[self._link].destination
-        with StateReader(file.clusters[destination], destination, self._link, follow=("map",)) as state:
+    def _follow(self, link: ConfiguredLink) -> None:
+        with link.state("map") as state:
             while not self._stopped.is_set():
                 state.catch_up()
                 self.newest = RunsSeen(dict(state.runs))
                 self._stopped.wait(LOOK_SECONDS)
 
-    def _failed(self, file: LinksFile | None, error: str) -> RunsSeen:
+    def _failed(self, link: ConfiguredLink | None, error: str) -> RunsSeen:
         return RunsSeen(error=error)
