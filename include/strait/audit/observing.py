@@ -4,7 +4,6 @@ The destination's ends are read first, then the source's, then the offset map. S
 from a source record before the source's end, and the map describes all of them.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -26,6 +25,7 @@ from strait.state.reader import StateReader
 from strait.state.registrations import producers_left_out
 from strait.state.schema import PlannedTopic
 from strait.state.translation import Translator
+from strait.waiting import unix_ms
 
 CONFIGS = ("cleanup.policy", "message.timestamp.type")
 
@@ -189,7 +189,7 @@ class _Observed:
             owners=owners,
             topics=tuple(topics),
             partitions=tuple(sorted(partitions, key=lambda one: (one.topic, one.partition))),
-            planned_at_ms=time.time_ns() // 1_000_000,
+            planned_at_ms=unix_ms(),
         )
 
     def partition(self, pair: Pair, number: int, request: AuditRequest) -> AuditedPartition:

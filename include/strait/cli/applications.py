@@ -1,11 +1,11 @@
 """`strait applications`: the Spark applications of a link on this machine, and the results of their submissions."""
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
 from strait.cli.printing import echo
+from strait.waiting import unix_ms
 
 if TYPE_CHECKING:
     from strait.config.links import Link, Spark
@@ -70,7 +70,7 @@ def _all(name: str, link: "Link") -> Iterator[dict[str, Any]]:
         for also in (False, True)
     ]
     for launcher in launchers(name, link.spark, link.pool):
-        for one in overview(launcher, list(dict.fromkeys(names)), time.time_ns() // 1_000_000):
+        for one in overview(launcher, list(dict.fromkeys(names)), unix_ms()):
             yield one if link.pool is None else one | {"links": _links_in(launcher, one["name"])}
 
 

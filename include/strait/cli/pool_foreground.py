@@ -39,6 +39,7 @@ from strait.planning.review.effects import Effects
 from strait.planning.status.status import Status
 from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
+from strait.waiting import unix_ms
 
 BALANCE_SECONDS = 60.0
 """Time between two placements by measured load. New slots are placed immediately."""
@@ -209,7 +210,7 @@ class PoolForeground:
         if found is None or not found.state.alive:
             self._current = wanted
             return
-        action = decide(wanted, found, self._current, (), time.time_ns() // 1_000_000)
+        action = decide(wanted, found, self._current, (), unix_ms())
         if isinstance(action, Update):
             self._application.update(found, wanted)
         elif isinstance(action, Replace):

@@ -10,6 +10,7 @@ from strait.model import TopicPartition, spans
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.reasons import Reason
+from strait.waiting import unix_ms
 
 
 class Progress:
@@ -30,7 +31,7 @@ class Progress:
     def say(self, event: str, text: str, **data: Any) -> None:
         """Print one event: ``text``, or ``data`` in structured output."""
         if self._output.structured:
-            self._output.write({"event": event, "link": self._link, "at_ms": time.time_ns() // 1_000_000, **data})
+            self._output.write({"event": event, "link": self._link, "at_ms": unix_ms(), **data})
         else:
             echo(f"{time.strftime('%H:%M:%S')} {self._prefix}{text}")
 

@@ -20,6 +20,7 @@ from strait.cli.options import (
 )
 from strait.cli.printing import echo
 from strait.errors import ClusterUnavailable, StateError, StraitError
+from strait.waiting import unix_ms
 
 if TYPE_CHECKING:
     from strait.control.link_status import LinkStatus
@@ -148,7 +149,7 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
         if group.partitions or not group.stopped:
             print_status(group, by_partition=by_partition, wide=wide)
     if found.consumer_groups is not None and found.groups and not found.stopped:
-        echo(summary(found.consumer_groups, time.time_ns() // 1_000_000))
+        echo(summary(found.consumer_groups, unix_ms()))
     if found.stopped_by:
         echo(f"stopped   {found.stopped_by}")
     for item in found.pauses:

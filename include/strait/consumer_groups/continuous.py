@@ -25,6 +25,7 @@ from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import LinkHandle
 from strait.state.schema import PlannedGroupSync
 from strait.state.writer import StateWriter
+from strait.waiting import unix_ms
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class ContinuousSync:
         return GroupSyncReport(
             link=self._link.name,
             application=self._application,
-            at_ms=_now_ms(),
+            at_ms=unix_ms(),
             seconds=round(seconds, 3),
             interval_seconds=settings.interval_seconds,
             groups=len(found),
@@ -176,7 +177,3 @@ class _Reports:
     def write(self, report: GroupSyncReport) -> None:
         self._writer.write_report(report)
         self._writer.poll()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -3,7 +3,6 @@
 Replication needs none of it, so unavailable facts are reported and stop nothing.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, field
@@ -41,6 +40,7 @@ from strait.planning.risks.slot_size import crowded
 from strait.planning.risks.state_safety import state_writers
 from strait.planning.topic_sync.actions import GrowTopic
 from strait.state.schema import Plan
+from strait.waiting import unix_ms
 
 Answer = TypeVar("Answer")
 
@@ -106,7 +106,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
     sizes = _or_none(lambda: partition_bytes(*clusters.source.at, begins), unknown)
     ranges, _ = ranges_of(clusters.source, begins)
     return Forecast(
-        backfill_of(link, begins, ranges, sizes or {}, reports(), time.time_ns() // 1_000_000),
+        backfill_of(link, begins, ranges, sizes or {}, reports(), unix_ms()),
         standing
         + risks(pairs, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)

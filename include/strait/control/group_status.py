@@ -1,7 +1,6 @@
 """The only module that assembles a task group's status from its plan and its slots' reports: for `strait status`,
 `strait run` and the monitor DAG's metrics."""
 
-import time
 from collections import defaultdict
 from collections.abc import Collection
 from weakref import WeakKeyDictionary
@@ -12,6 +11,7 @@ from strait.planning.status.rows import Rows
 from strait.planning.status.status import Status, status_of
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
+from strait.waiting import unix_ms
 
 _past: WeakKeyDictionary[StateReader, PastReports] = WeakKeyDictionary()
 """Kept so that repeated calls rarely read past reports."""
@@ -38,7 +38,7 @@ def group_status(
         ClusterUnavailable, NotAuthorized: older reports cannot be read.
     """
     past = _past.setdefault(state, PastReports(*link.destination, link.name))
-    plan, now_ms = state.plans.get(group), time.time_ns() // 1_000_000
+    plan, now_ms = state.plans.get(group), unix_ms()
     return status_of(
         link.name,
         group,

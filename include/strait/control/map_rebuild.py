@@ -5,7 +5,6 @@ may stay unknown; the entries mark them, and offsets among them are then not tra
 that record: the link then continues after the newest exact one, as after a crash, and replicates all later records again.
 """
 
-import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
@@ -34,6 +33,7 @@ from strait.state.registrations import producers_left_out
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic
 from strait.state.topics import ensure_state_topics
 from strait.state.view import Kind
+from strait.waiting import unix_ms
 from strait.wire.batch import Batch
 
 Tell = Callable[[str], None]
@@ -302,7 +302,7 @@ def _like(one: _Place) -> OffsetMapping:
         sequence_base=0,
         sequence_end=0,
         shared=topic.policy.on_foreign != "halt",
-        checkpoint_at_ms=time.time_ns() // 1_000_000,
+        checkpoint_at_ms=unix_ms(),
     )
 
 

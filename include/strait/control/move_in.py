@@ -30,6 +30,7 @@ from strait.state.positions import Positions
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, Plan
 from strait.state.topics import ensure_state_topics
+from strait.waiting import unix_ms
 
 GROWTH_SECONDS = 5.0
 """A destination partition that grows within this time is still written by another tool."""
@@ -164,7 +165,7 @@ class MoveIn:
             return list(moves)
         with self._state() as state, self._handle.publisher().exclusive(state) as publication:
             self._require_unchanged(state, ready)
-            now_ms = time.time_ns() // 1_000_000
+            now_ms = unix_ms()
             replaced = [run for move in ready for run in state.runs.get(move.place, ())]
             runs = [_first_run(move, pairs[move.topic], now_ms) for move in ready]
             losses = [_forced(self._name, move, force, now_ms) for move in ready if move.forced and force]

@@ -15,6 +15,7 @@ from strait.planning.status.needs import Circumstances, Need, needs_of
 from strait.planning.status.status import Status
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
+from strait.waiting import unix_ms
 
 _PAST_SECONDS = 300.0  # for which past reports are reused
 
@@ -59,7 +60,7 @@ class Needs:
 
     def _earlier(self) -> Sequence[Reports]:
         if time.monotonic() >= self._due_at:
-            now_ms = time.time_ns() // 1_000_000
+            now_ms = unix_ms()
             ages_ms = [now_ms - age * 1000 for age in AGES_SECONDS]
             self._past = [reports_at(*self._link.destination, self._link.name, at_ms) for at_ms in ages_ms]
             self._due_at = time.monotonic() + _PAST_SECONDS

@@ -18,6 +18,7 @@ from strait.planning.plan.stopping import stopped_by, with_stopped
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Pause, Plan
+from strait.waiting import unix_ms
 
 _CONFLICTS_MOST = 8
 _CONFLICT_PAUSE_SECONDS = 1.0
@@ -49,7 +50,7 @@ def pause(link: ConfiguredLink, scope: Scope, *, by: str, reason: str) -> Edited
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
         meant = scope.among(_topics(state))
-        added = Pause(topic=meant.topic, partition=meant.partition, by=by, at_ms=_now_ms(), reason=reason)
+        added = Pause(topic=meant.topic, partition=meant.partition, by=by, at_ms=unix_ms(), reason=reason)
         return meant, *_with_pauses(state, pauses.pause(pauses.pauses_of(state.plans.values()), added))
 
     return edit(link, change)
@@ -81,7 +82,7 @@ def pause_topics(
         wanted = before
         there = {item.topic: item.reason for item in before if item.partition is None}
         for topic in sorted(topic for topic in topics if there.get(topic) != reason):
-            wanted = pauses.pause(wanted, Pause(topic=topic, by=by, at_ms=_now_ms(), reason=reason))
+            wanted = pauses.pause(wanted, Pause(topic=topic, by=by, at_ms=unix_ms(), reason=reason))
         if wanted != before:
             check()
         return Scope(), *_with_pauses(state, wanted)
@@ -99,7 +100,7 @@ def set_stopped(
         check: is called before a change is published, while no other process can publish; if it raises, nothing is
             published.
     """
-    stop = Pause(by=by, at_ms=_now_ms(), reason=reason) if stopped else None
+    stop = Pause(by=by, at_ms=unix_ms(), reason=reason) if stopped else None
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
         drafts = {group: Draft.of(plan) for group, plan in state.plans.items()}
@@ -173,7 +174,7 @@ def _publish(link: ConfiguredLink, state: StateReader, change: Change) -> Edited
                 group=group,
                 version=plan.version + 1,
                 producer_id=plan.producer_id,
-                now_ms=_now_ms(),
+                now_ms=unix_ms(),
             )
             for (group, draft), plan in zip(drafts.items(), state.plans.values(), strict=True)
             if draft != Draft.of(plan)
@@ -181,7 +182,3 @@ def _publish(link: ConfiguredLink, state: StateReader, change: Change) -> Edited
         if published:
             publication.publish(published)
         return Edited(scope, wanted, published)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -53,6 +53,7 @@ from strait.state.safety import SAFETY_CONFIGS, kept_safe
 from strait.state.schema import Plan, Registration
 from strait.state.segments import SEGMENT_CONFIGS, segments_of
 from strait.state.topics import ensure_state_topics
+from strait.waiting import unix_ms
 
 GROUP = DEFAULT_GROUP
 _CONFLICTS_MOST = 8
@@ -298,7 +299,7 @@ class Control:
             opposite_of(self.link, self._handle.source, facts[1]),
             self._loads.now(),
             () if done is None else done.actions,
-            _now_ms(),
+            unix_ms(),
             proofs,
         )
         settings = planned_settings(self._configured)
@@ -314,7 +315,7 @@ class Control:
             proposal = approval.part_of(whole)
             if proposal is whole:
                 approval.check_rest(planned_effects(self.link, whole), whole.survey.clusters)
-            at_ms = _now_ms()
+            at_ms = unix_ms()
             producer_id = producer_id_of(self.name, self._state, *self._handle.destination)
             self._register(producer_id, proposal.plans)
             if not proposal.drafts and not proposal.deleted_there:
@@ -335,7 +336,3 @@ class Control:
             return
         registration = Registration(producer_id=producer_id, link=self.name, source=source, destination=destination)
         register(self._destination, registration, state_replicas(self.link))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -6,7 +6,6 @@ and no record is replayed twice. If two processes resolve at the same time, the 
 """
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from confluent_kafka import Message
@@ -27,6 +26,7 @@ from strait.state.quarantine_log import (
     settlement,
 )
 from strait.state.quarantine_replay import in_source_order, targets
+from strait.waiting import unix_ms
 
 
 class Quarantine:
@@ -163,7 +163,7 @@ class Settling:
         return len(entries)
 
     def _settle(self, entry: Entry, outcome: Outcome) -> None:
-        headers = settlement(entry.at, outcome, time.time_ns() // 1_000_000)
+        headers = settlement(entry.at, outcome, unix_ms())
         self._writer.produce(f"settling {entry}", topic=self._quarantine.topic, partition=0, headers=headers)
 
 

@@ -1,6 +1,5 @@
 """The result of `strait map rebuild` for one partition, its entry in the loss log, and its notes."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -9,6 +8,7 @@ from strait.model import TopicPartition
 from strait.planning.map_rebuild.matching import Unknown
 from strait.reasons import Reason
 from strait.state.schema import Loss, OffsetMapping
+from strait.waiting import unix_ms
 
 Verdict = Literal["ready", "written", "kept", "refused"]
 
@@ -63,7 +63,7 @@ def copied_again(link: str, one: Rebuilt) -> Loss:
         cause=str(Reason.POSITION_UNVERIFIED),
         from_offset=first,
         to_offset=end,
-        at_ms=time.time_ns() // 1_000_000,
+        at_ms=unix_ms(),
         action="restarted",
         detail=f"strait map rebuild: {one.detail}",
     )

@@ -20,6 +20,7 @@ from strait.state.link_handle import LinkHandle
 from strait.state.reader import StateReader
 from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint
 from strait.state.slot_reports import SlotReports
+from strait.waiting import unix_ms
 
 _FRESH_SECONDS = 5.0  # for which measured loads are reused: one cycle plans twice
 _PAST_SECONDS = 300.0  # for which past reports are reused
@@ -50,7 +51,7 @@ class PastReports:
         if not lags(group, reports):
             return {}
         if time.monotonic() >= self._due_at:
-            at_ms = time.time_ns() // 1_000_000 - WINDOW_SECONDS * 1000
+            at_ms = unix_ms() - WINDOW_SECONDS * 1000
             self._found = reports_at(self._properties, self._cluster, self._link, at_ms)
             self._due_at = time.monotonic() + _PAST_SECONDS if self._found else 0.0
         return self._found
@@ -87,7 +88,7 @@ class LoadMonitor:
         reader.catch_up()
         if not reader.reports:
             return {}
-        now, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+        now, now_ms = time.monotonic(), unix_ms()
         while len(self._looks) > 1 and self._looks[1][0] <= now - LOAD_WINDOW_SECONDS:
             self._looks.popleft()
         if self._looks and LOAD_WINDOW_SECONDS <= now - self._looks[0][0] <= 2 * LOAD_WINDOW_SECONDS:
@@ -144,7 +145,7 @@ def history_points(
 def reports_at(properties: Mapping[str, str], cluster: str, link: str, at_ms: int) -> Reports:
     """Return the slots' reports at that time or, if there are none so early, the first ones after it. If these are from
     long ago, the period in which slots repeat everything counts as one moment."""
-    found, ends_ms, now_ms = SlotReports(), None, time.time_ns() // 1_000_000
+    found, ends_ms, now_ms = SlotReports(), None, unix_ms()
     for message in read_topic(properties, cluster, naming.reports_topic(link), since_ms=at_ms - _WHOLE_MS):
         _, written_ms = message.timestamp()
         if ends_ms is None:

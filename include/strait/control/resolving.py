@@ -1,6 +1,5 @@
 """One-time decisions about a topic that was deleted on one side, in the current plan; the next plan follows them."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -13,6 +12,7 @@ from strait.planning.topics.lost_mappings import Begun
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Decision, Pause, Waiting
+from strait.waiting import unix_ms
 
 
 def resolve(
@@ -25,7 +25,7 @@ def resolve(
         StateError: the link has no plan yet, or its state cannot be read.
         PlanConflict, ClusterUnavailable, NotAuthorized
     """
-    made = Decision(topic=topic, action=action, by=by, at_ms=time.time_ns() // 1_000_000, reason=reason)
+    made = Decision(topic=topic, action=action, by=by, at_ms=unix_ms(), reason=reason)
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Mapping[str, Draft]]:
         plans = state.plans

@@ -2,7 +2,6 @@
 observes the applications, and carries the actions out."""
 
 import logging
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan, Report
 from strait.state.signing import Proof
 from strait.text import utc
+from strait.waiting import unix_ms
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Supervisor:
         found = {}
         for plan, standby in _each(plans):
             name = application_of(self._link.name, self._link.settings.pool, plan.group, standby=standby)
-            failed = () if plan.stopped else dying(self.launcher.history(name), _now_ms())
+            failed = () if plan.stopped else dying(self.launcher.history(name), unix_ms())
             if failed:
                 cause = self.launcher.cause(failed[0])
                 found[name] = f"exited {len(failed)} times within an hour, last: {cause}; its log is {failed[0].log}"
@@ -165,7 +165,7 @@ class Supervisor:
         if wanted is not None and found is not None and found.state.alive:
             wanted = with_selection_of(wanted, runs_with, plan, self._proofs)
         history: Sequence[Application] = () if insist else self.launcher.history(name)
-        return _Look(name, found, wanted, decide(wanted, found, runs_with, history, _now_ms()))
+        return _Look(name, found, wanted, decide(wanted, found, runs_with, history, unix_ms()))
 
     def spec(self, plan: Plan, standby: bool) -> AppSpec:
         """Return the spec for the current plan, which may differ from the links file until the next plan is
@@ -198,7 +198,3 @@ def still_silent(
 
 def _each(plans: Iterable[Plan]) -> Iterator[tuple[Plan, bool]]:
     return ((plan, standby) for plan in plans for standby in (False, True))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

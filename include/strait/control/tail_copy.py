@@ -6,7 +6,6 @@ resumes after the last transaction, and a source that comes back is not replicat
 recognize the records as copies.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -23,6 +22,7 @@ from strait.state.publisher import CopiedRecord, Publication
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping
 from strait.state.tail_records import TailRecord
+from strait.waiting import tries, unix_ms
 
 _CHUNK_RECORDS = 5_000
 _CHUNK_BYTES = 16 << 20
@@ -91,7 +91,7 @@ class _Copying:
             self._publish(self._number, self._one.part.to_offset, ())
 
     def _publish(self, number: int, to_offset: int, records: Sequence[CopiedRecord]) -> None:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = unix_ms()
         change = passed_over(self._runs, self._one.part.written, to_offset, now_ms, self._end)
         self._publication.renew()
         losses = [self._loss(to_offset, len(records), now_ms)] if to_offset > self._at else []
@@ -129,11 +129,8 @@ def _chunks(records: Iterator[TailRecord]) -> Iterator[list[TailRecord]]:
 
 def _settled_end(admin: Admin, copy: TopicPartition) -> int:
     """Return the log end offset once no transaction is open: an interrupted copy may have left one."""
-    deadline = time.monotonic() + _SECONDS
-    while True:
+    for _ in tries(_SECONDS, _PAUSE_SECONDS):
         end, stable = (admin.offsets([copy], where)[copy] for where in ("end", "latest"))
         if end == stable:
             return end
-        if time.monotonic() > deadline:
-            raise ClusterUnavailable(admin.cluster, f"{copy}: a transaction is open at offset {stable}")
-        time.sleep(_PAUSE_SECONDS)
+    raise ClusterUnavailable(admin.cluster, f"{copy}: a transaction is open at offset {stable}")

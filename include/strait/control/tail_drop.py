@@ -4,7 +4,6 @@ The engine itself writes such an entry when it passes over offsets with nothing 
 is at a later source offset. Nothing on the source or the destination topic is changed.
 """
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from strait.state.link_handle import ConfiguredLink
 from strait.state.offset_map import covering, destination_offset, gaps_of, pack
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping
+from strait.waiting import unix_ms
 
 
 class Decision(NamedTuple):
@@ -68,7 +68,7 @@ def drop(reader: TailReader, found: Mapping[TopicPartition, Extent], decision: D
         now = {point.place: point for point in resumption(link, reader.source, reader.destination).points}
         _require_stopped(link.name, state)
         _require_unchanged(link.name, parts, before, now)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = unix_ms()
         changes = [passed_over(now[part.place].runs, now[part.place].written, part.to_offset, now_ms) for part in parts]
         words = [run for change in changes for run in change.written]
         forgotten = [run for change in changes for run in change.forgotten]

@@ -1,6 +1,5 @@
 """Figures of the demo, from the reports of its links' slots and those about its consumer groups."""
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from strait.demo.folder import LINKS, TOPICS
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, status_of
 from strait.state.reader import StateReader
+from strait.waiting import unix_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Figures:
         for link, state in self._states.items():
             state.catch_up()
             for group, plan in sorted(state.plans.items()):
-                status = status_of(link, group, plan, state.reports, time.time_ns() // 1_000_000)
+                status = status_of(link, group, plan, state.reports, unix_ms())
                 topics: dict[str, list[PartitionStatus]] = {}
                 for row in status.partitions:
                     topics.setdefault(row.topic, []).append(row)

@@ -19,6 +19,7 @@ from strait.demo.consumer import consume
 from strait.demo.folder import MOST_INVOICE_BYTES
 from strait.demo.records import SHOP, WAREHOUSE, ShopRecord, ShopTopic, records, scanned_invoice
 from strait.errors import ClusterUnavailable, StraitError
+from strait.waiting import unix_ms
 
 TICK_SECONDS = 0.1
 HISTORY_SECONDS = 3600
@@ -49,7 +50,7 @@ class Generator:
 
     def write_history(self, records: int) -> None:
         """Write this many records without a pause, with timestamps spread over the past hour."""
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = unix_ms()
         for number in range(records):
             age_ms = HISTORY_SECONDS * 1000 * (records - number) // records
             self.produce(next(self._records), now_ms - age_ms)
@@ -61,7 +62,7 @@ class Generator:
         while not stop.wait(TICK_SECONDS):
             due = int((time.monotonic() - started) * per_second)
             for _ in range(due - written):
-                self.produce(next(self._records), time.time_ns() // 1_000_000)
+                self.produce(next(self._records), unix_ms())
             written = due
             for producer in self._producers.values():
                 producer.poll(0)
@@ -129,7 +130,7 @@ def _run(options: argparse.Namespace, stop: threading.Event) -> None:
         generator.create_topics()
     warehouse.write_history(int(options.history * WAREHOUSE_SHARE))
     shop.write_history(options.history)
-    shop.produce(scanned_invoice(options.seed, 2 * MOST_INVOICE_BYTES), time.time_ns() // 1_000_000)
+    shop.produce(scanned_invoice(options.seed, 2 * MOST_INVOICE_BYTES), unix_ms())
     sys.stdout.write(f"wrote a history of {options.history} records\n")
     sys.stdout.flush()
     others = [

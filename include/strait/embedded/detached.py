@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from strait.errors import SetupError
+from strait.waiting import tries
 
 
 class Detached:
@@ -64,9 +64,9 @@ class Detached:
         """Send the process a signal, wait, then end all that is left of its session. No error if it does not run."""
         if (pid := self.pid) is not None:
             os.kill(pid, signal_number)
-            deadline = time.monotonic() + grace_seconds
-            while self.pid is not None and time.monotonic() < deadline:
-                time.sleep(0.05)
+            for _ in tries(grace_seconds, 0.05):
+                if self.pid is None:
+                    break
         for last_signal in (signal.SIGTERM, signal.SIGKILL):
             left = self.members()
             for process in left:

@@ -5,7 +5,6 @@ all after them. Most last for milliseconds; one that lasts longer is looked up.
 """
 
 import contextlib
-import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
@@ -19,6 +18,7 @@ from strait.net.tasks import RequestLost, quiet_channel, run
 from strait.net.transactions import Coordinated, Holder
 from strait.pieces import pieces
 from strait.text import utc
+from strait.waiting import unix_ms
 
 REASON_SECONDS = 10.0
 """A transaction that is open for longer is the reason why its partition waits."""
@@ -42,7 +42,7 @@ class OpenTransactions:
     def note(self, partition: Partition) -> None:
         """Record that a transaction holds back records of this partition, as the source's leader reports."""
         if partition.cursor.transaction is None:
-            partition.held_back(OpenTransaction(self._loop.now, time.time_ns() // 1_000_000))
+            partition.held_back(OpenTransaction(self._loop.now, unix_ms()))
             self._held.add(partition)
 
     def step(self) -> None:

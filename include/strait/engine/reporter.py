@@ -2,7 +2,6 @@
 rotation. The cost depends on the number of changes."""
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator
 
 from strait.engine.partition.changes import Changes
@@ -12,6 +11,7 @@ from strait.engine.slot_history import SlotHistory
 from strait.engine.slot_metrics import SlotMetrics
 from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint, ReportChanges
 from strait.state.schema import HeartbeatReport, PartitionReport, Report
+from strait.waiting import unix_ms
 
 REPORT_SECONDS = 1.0
 WHOLE_SECONDS = 4.0
@@ -65,7 +65,7 @@ class Reporter:
 
     def due(self, plan_version: int, now: float) -> Iterator[Reported]:
         """Yield the records to report now; ``now`` is in monotonic seconds."""
-        at_ms = time.time_ns() // 1_000_000
+        at_ms = unix_ms()
         left = self._changes.take_left()
         for place in left:
             self._forget(place)
@@ -100,7 +100,7 @@ class Reporter:
         yield from self.due(plan_version, now)
         while self._changes.waits:
             yield from self.due(plan_version, now)
-        yield from self._history.close(time.time_ns() // 1_000_000, self._metrics.totals)
+        yield from self._history.close(unix_ms(), self._metrics.totals)
 
     def _take(self, now: float) -> Iterable[Partition]:
         changed = self._changes.take(ROWS)

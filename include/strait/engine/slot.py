@@ -27,6 +27,7 @@ from strait.state.reader import StateReader
 from strait.state.schema import OffsetMapping, Plan
 from strait.state.signing import Proof
 from strait.state.writer import StateWriter
+from strait.waiting import unix_ms
 
 STATE_POLL_SECONDS = 0.1
 PROMISE_POLL_SECONDS = 0.001  # while batches wait for a write barrier, or a partition for the map
@@ -169,13 +170,13 @@ class Slot:
         }
         self._zone_traffics = ZoneTraffics(racks, lambda: replicator.traffic)
         self._ledger = IntervalLedger(
-            spec, slot, metrics.application, writer, lambda: replicator.partitions, time.monotonic(), _now_ms()
+            spec, slot, metrics.application, writer, lambda: replicator.partitions, time.monotonic(), unix_ms()
         )
         self._reporter = Reporter(
             metrics,
             replicator.changes,
-            SlotHistory(spec.group, slot, _now_ms()),
-            lambda now: self._heartbeat_emitter.report(replicator.partition, now, _now_ms()),
+            SlotHistory(spec.group, slot, unix_ms()),
+            lambda now: self._heartbeat_emitter.report(replicator.partition, now, unix_ms()),
         )
 
     @property
@@ -204,7 +205,7 @@ class Slot:
             self._write_checkpoints(self._replicator.partitions)
             self._write_reports(self._reporter.close(self._plan.version, time.monotonic()))
             self._write_traffic(time.monotonic(), last=True)
-            self._ledger.finish(_now_ms())
+            self._ledger.finish(unix_ms())
         finally:
             self._heartbeat_emitter.close()
             self._replicator.close()
@@ -222,11 +223,11 @@ class Slot:
             if not self._follow_plan():
                 return
             self._writer.poll()
-            self._heartbeat_emitter.beat(now, _now_ms())
+            self._heartbeat_emitter.beat(now, unix_ms())
             self._write_checkpoints(self._replicator.take_led_anew())
             self._write_checkpoints(rounds.due(now, lambda: self._replicator.partitions))
             self._report(now)
-            self._ledger.step(now, _now_ms())
+            self._ledger.step(now, unix_ms())
             if should_stop():
                 return
 
@@ -272,7 +273,7 @@ class Slot:
             self._writer.poll()
 
     def _write_checkpoints(self, partitions: Iterable[Partition]) -> None:
-        at_ms = _now_ms()
+        at_ms = unix_ms()
         for partition in partitions:
             self._map_keeper.check(partition, self._state.runs.get((partition.topic, partition.number), ()), at_ms)
 
@@ -297,7 +298,3 @@ def _is_of_another_life(plan: Plan, followed: Plan) -> bool:
     older."""
     begun_again = plan.version <= followed.version or plan.producer_id != followed.producer_id
     return begun_again and plan.published_at_ms > followed.published_at_ms
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

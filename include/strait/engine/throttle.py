@@ -5,12 +5,12 @@ Fetching is limited, not sending: a batch that waits in memory would keep the wh
 memory that topics without a budget need.
 """
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from strait.config.hours import Hours
 from strait.state.schema import Budget, PlannedBackfill
+from strait.waiting import unix_ms
 
 BURST_SECONDS = 0.25  # how much of a budget is requested at a time
 SAVED_SECONDS = 1.0  # how much unused budget may be used later, so that a pause costs no rate
@@ -18,11 +18,6 @@ CLOCK_SECONDS = 1.0
 """Interval at which the wall clock is read, since it may be set, while the task group has hours."""
 _WHOLE: Final = None
 """Key of the budget of the whole task group."""
-
-
-def wall_clock_ms() -> int:
-    """Return the Unix time in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 class _Bucket:
@@ -47,7 +42,7 @@ class _Bucket:
 class Throttle:
     """The budgets and hours of one slot. Times are in seconds of the loop's clock."""
 
-    def __init__(self, clock_ms: Callable[[], int] = lambda: wall_clock_ms()) -> None:
+    def __init__(self, clock_ms: Callable[[], int] = lambda: unix_ms()) -> None:
         self._clock_ms = clock_ms
         self._buckets: dict[str | None, _Bucket] = {}
         self._hours: Hours | None = None

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psutil
 
+from strait.waiting import tries
+
 MARK = "STRAIT_SUBMISSION"
 
 
@@ -42,8 +44,10 @@ def end(look: Callable[[], Sequence[psutil.Process]], *, grace_seconds: float) -
         for process in left:
             _ask(process)
         psutil.wait_procs(left, timeout=min(0.5, max(0.0, deadline - time.monotonic())))
-    deadline = time.monotonic() + 5.0
-    while (left := look()) and time.monotonic() < deadline:
+    for _ in tries(5.0, 0.0):
+        left = look()
+        if not left:
+            break
         for process in left:
             _kill(process)
         psutil.wait_procs(left, timeout=0.5)

@@ -8,7 +8,6 @@ The process that holds the name's lock creates all of these before the start, ex
 import fcntl
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from strait.config.app_spec import PoolSpec, Spec, read_spec
 from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError
 from strait.launch.processes import MARK
+from strait.waiting import unix_ms
 
 KEPT = 5
 
@@ -123,7 +123,7 @@ def names_in(directory: Path) -> set[str]:
 def following(name_folder: Path) -> Submission:
     """Return the next submission of a name, newer than all others. Creates no files."""
     newest = max((submission.submitted_at_ms for submission in of_name(name_folder)), default=0)
-    return Submission(name_folder / str(max(time.time_ns() // 1_000_000, newest + 1)))
+    return Submission(name_folder / str(max(unix_ms(), newest + 1)))
 
 
 def write(new: Submission, spec: Spec, properties: str = "") -> None:

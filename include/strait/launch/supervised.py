@@ -11,7 +11,6 @@ With `spark.driver.supervise` a cluster starts a driver again whenever it exits 
 
 import logging
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from strait.errors import ConfigError
 from strait.launch.applications import RESTART_LIMIT, RESTART_WINDOW_SECONDS
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED
 from strait.launch.processes import MARK
+from strait.waiting import unix_ms
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def begin() -> bool:
             return False
         (folder / "started").unlink(missing_ok=True)
         with (folder / "attempts").open("a", encoding="utf-8") as file:
-            file.write(f"{time.time_ns() // 1_000_000} {os.environ.get(_LOG_ADDRESS, '')}\n")
+            file.write(f"{unix_ms()} {os.environ.get(_LOG_ADDRESS, '')}\n")
     except OSError as error:
         raise ConfigError(
             f"submission {folder}",
@@ -100,7 +100,7 @@ def log_address(folder: Path) -> str:
 
 
 def _fails_again_and_again(folder: Path) -> bool:
-    since_ms = time.time_ns() // 1_000_000 - int(RESTART_WINDOW_SECONDS * 1000)
+    since_ms = unix_ms() - int(RESTART_WINDOW_SECONDS * 1000)
     return sum(int(line.partition(" ")[0]) >= since_ms for line in _attempts(folder)) >= RESTART_LIMIT
 
 

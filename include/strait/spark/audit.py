@@ -37,6 +37,7 @@ from strait.errors import StateError
 from strait.launch.submission import announce_start
 from strait.spark.audit_task import compare_chunks
 from strait.spark.hadoop_files import HadoopFiles
+from strait.waiting import unix_ms
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class _Audit:
         self._spec_path = spec_path
         hint = "give it space and permission to write, then resume the audit"
         self._files = HadoopFiles(session, f"{job.directory}/{job.id}", "audit", hint)
-        self._began_ms = _now_ms()
+        self._began_ms = unix_ms()
         self._shown_at = 0.0
         self._parts = 0
         self._results: dict[Key, ChunkResult] = {}
@@ -92,7 +93,7 @@ class _Audit:
             log.warning("some chunks could not be compared; they are tried again")
         require_same_topics(_ends(self._spec), plan)
         whole = certificate(
-            plan, self._results.values(), began_at_ms=self._began_ms, ended_at_ms=_now_ms(), chunks=counts
+            plan, self._results.values(), began_at_ms=self._began_ms, ended_at_ms=unix_ms(), chunks=counts
         )
         if plan.link:
             publish(self._spec.destination, self._spec.destination_name, plan.link, whole)
@@ -171,7 +172,7 @@ class _Audit:
                 records for one in results for kind, why, records in one.counts if not why and kind not in NEUTRAL
             ),
             began_at_ms=self._began_ms,
-            at_ms=_now_ms(),
+            at_ms=unix_ms(),
         )
 
     def _show(self, progress: AuditProgress, *, at_once: bool = False) -> None:
@@ -214,7 +215,3 @@ def _run(context: Any, chunks: list[Chunk], spec_path: str, settings: dict[str, 
 
 def _ends(spec: AppSpec) -> Ends:
     return Ends(spec.source_name, spec.source, spec.destination_name, spec.destination)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

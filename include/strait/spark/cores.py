@@ -1,11 +1,10 @@
 """How many slots an application can run at the same time. A slot never yields its core: one slot too many would wait
 forever."""
 
-import time
-
 from pyspark.sql import SparkSession
 
 from strait.errors import SetupError
+from strait.waiting import tries
 
 _POLL_SECONDS = 0.2
 
@@ -28,12 +27,11 @@ def require_cores(session: SparkSession, slots: int) -> int:
     Raises:
         TooFewCores: fewer than ``slots``.
     """
-    deadline = time.monotonic() + _executors_wait_seconds(session)
-    while (cores := _cores(session)) < slots and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
-    if cores < slots:
-        raise TooFewCores(slots, cores)
-    return cores
+    for _ in tries(_executors_wait_seconds(session), _POLL_SECONDS):
+        cores = _cores(session)
+        if cores >= slots:
+            return cores
+    raise TooFewCores(slots, cores)
 
 
 def _executors_wait_seconds(session: SparkSession) -> int:

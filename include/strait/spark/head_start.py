@@ -10,6 +10,7 @@ instances that copy at the same time cost each other time.
 The launcher creates the directory, if the slots run on its own host.
 """
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -24,6 +25,7 @@ from strait.config.app_spec import read_spec
 from strait.errors import ConfigError, StraitError
 from strait.launch.parent_watch import exited, tie_broken
 from strait.launch.submission import Submission
+from strait.waiting import tries
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +48,10 @@ def take_over(spec_path: Path, slot: int) -> None:
     if not folder.is_dir():
         return
     _over(folder, slot).touch()
-    deadline = time.monotonic() + _HAND_OVER_SECONDS
     with _lock(folder, slot).open("ab") as file:
-        while time.monotonic() < deadline:
-            try:
+        for _ in tries(_HAND_OVER_SECONDS, _POLL_SECONDS):
+            with contextlib.suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(_POLL_SECONDS)
-            else:
                 return
     log.warning("slot %d: its head start has not ended within %g s", slot, _HAND_OVER_SECONDS)
 

@@ -8,7 +8,6 @@ row is the same.
 
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -26,6 +25,7 @@ from strait.spark.ledger_files import LedgerFiles
 from strait.state.codec import Unreadable, decode, kind_of_ledger
 from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.writer import StateWriter
+from strait.waiting import unix_ms
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Ledger:
     def _write_due(self, *, last: bool) -> None:
         self.writing = True
         try:
-            for application, pending in self._book.due(_now_ms(), last=last).items():
+            for application, pending in self._book.due(unix_ms(), last=last).items():
                 self._write(application, pending)
         finally:
             self.writing = False
@@ -133,7 +133,7 @@ class Ledger:
         """Mark the rows before this offset as written. Raises StraitError if the mark is not acknowledged: the rows
         then stay due, since the next driver would write them too."""
         spec = self._spec
-        mark = LedgerMark(link=spec.link, group=spec.group, application=application, below=below, at_ms=_now_ms())
+        mark = LedgerMark(link=spec.link, group=spec.group, application=application, below=below, at_ms=unix_ms())
         writer = StateWriter(spec.destination, spec.destination_name, spec.link)
         outcome: list[StraitError | None] = []
         writer.write_ledger(mark, outcome.append)
@@ -149,7 +149,3 @@ def _decoded(key: bytes | None, value: bytes) -> LedgerPart | LedgerMark:
     if kind_of_ledger(key) is LedgerMark:
         return decode(LedgerMark, key, value)
     return decode(LedgerPart, key, value)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -1,7 +1,6 @@
 """The state topics of a link: creating them, and rejecting existing ones that would lose state."""
 
 import logging
-import time
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from strait.model import TopicFacts, TopicPartition
 from strait.state import segments
 from strait.state.safety import MIN_IN_SYNC, UNCLEAN, min_in_sync
 from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
+from strait.waiting import tries
 
 log = logging.getLogger(__name__)
 
@@ -146,13 +146,10 @@ def _mended(admin: Admin, topic: NewTopic, found: TopicFacts) -> bool:
 
 def _create_after(admin: Admin, topic: NewTopic) -> None:
     """Create the topic again; retry for 10 s, since brokers remove a deleted topic with a delay."""
-    deadline = time.monotonic() + _SHOWN_SECONDS
-    while not _create(admin, [topic]):
-        if time.monotonic() > deadline:
-            raise ClusterUnavailable(
-                admin.cluster, f"creating state topic {topic.topic} again: its predecessor remains"
-            )
-        time.sleep(_PAUSE_SECONDS)
+    for _ in tries(_SHOWN_SECONDS, _PAUSE_SECONDS):
+        if _create(admin, [topic]):
+            return
+    raise ClusterUnavailable(admin.cluster, f"creating state topic {topic.topic} again: its predecessor remains")
 
 
 def _create(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
@@ -174,8 +171,7 @@ def _segments(topic: NewTopic) -> Mapping[str, str]:
 def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:
     """Return the cluster's description of existing topics. Retries for 10 s, since a topic that was just created may
     not be listed yet."""
-    deadline = time.monotonic() + _SHOWN_SECONDS
-    while True:
+    for _ in tries(_SHOWN_SECONDS, _PAUSE_SECONDS):
         topics = admin.observe(names.__contains__, _CHECKED).topics if names else {}
         shown = {
             name: topics[name] for name in names if name in topics and (topics[name].configs or topics[name].denied)
@@ -183,13 +179,11 @@ def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:
         missing = sorted(names - shown.keys())
         if not missing:
             return shown
-        if time.monotonic() > deadline:
-            raise ClusterUnavailable(
-                admin.cluster,
-                f"checking state topic {missing[0]}: it exists, but was not shown within {_SHOWN_SECONDS:g} s",
-                hint="a topic that was just made or deleted takes a moment; else see whether all brokers and the controller run",
-            )
-        time.sleep(_PAUSE_SECONDS)
+    raise ClusterUnavailable(
+        admin.cluster,
+        f"checking state topic {missing[0]}: it exists, but was not shown within {_SHOWN_SECONDS:g} s",
+        hint="a topic that was just made or deleted takes a moment; else see whether all brokers and the controller run",
+    )
 
 
 def _state_topics(link: str) -> list[NewTopic]:

@@ -3,7 +3,6 @@
 import contextlib
 import signal
 import threading
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from strait.errors import FailoverStopped
 from strait.planning.waves import WHOLE_LINK, Wave, wave_of
 from strait.state.failover_records import Failover
 from strait.state.link_handle import ConfiguredLink
+from strait.waiting import unix_ms
 
 Kind = Literal["planned", "unplanned"]
 _KINDS: Mapping[Kind, type[PlannedFailover] | type[UnplannedFailover]] = {
@@ -144,7 +144,7 @@ def _begun(
                 f"link {look.link.name}: failover {newest.id}, an unplanned one, is not over",
                 hint="go on with --unplanned",
             )
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = unix_ms()
     at = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     return Failover(
         id=f"{at}-{uuid.uuid4().hex[:6]}",

@@ -1,7 +1,6 @@
 """Queries to both clusters for the steps of a failover."""
 
 import sys
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -36,6 +35,7 @@ from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import REPORTS_SINCE_SECONDS
 from strait.state.report_changes import TrafficReport
 from strait.state.schema import Plan
+from strait.waiting import unix_ms
 
 _LOOK_BACK_SECONDS = (REPORTS_SINCE_SECONDS, 600, 3600, 86_400)
 """Seconds of reports to search for the last ones of an application that no longer runs; reports are kept for a day.
@@ -237,7 +237,7 @@ class Observation:
         synchronizes = of.settings.consumer_groups.sync
         read, group_sync, until_ms = LastWordsRead(plans), None, sys.maxsize
         for seconds in _LOOK_BACK_SECONDS:
-            since_ms, newest = time.time_ns() // 1_000_000 - seconds * 1000, None
+            since_ms, newest = unix_ms() - seconds * 1000, None
             wanted = is_of_groups if read.complete else (lambda _: True)
             for report in reports_between(*of.destination, of.name, since_ms, until_ms, wanted=wanted):
                 if isinstance(report, GroupSyncReport):

@@ -23,6 +23,7 @@ from strait.state.failover_records import Failover, SourceEnd
 from strait.state.schema import GivenAcl
 from strait.state.translation import Fit
 from strait.text import listed
+from strait.waiting import unix_ms
 
 STOP = "stop"
 """The point of no return: from this step on the record is only continued."""
@@ -128,7 +129,7 @@ class PlannedFailover:
         before = self._look.ends(self._places)
         time.sleep(self._settings.quiet_seconds)
         after = self._look.ends(self._places)
-        check = failover.still(before, after, self._look.writers(self._places), _now_ms())
+        check = failover.still(before, after, self._look.writers(self._places), unix_ms())
         if check.verdict is Verdict.DONE:
             self._turn.keep(ends=_kept(after))
         return check
@@ -177,7 +178,7 @@ class PlannedFailover:
     def _quiet(self) -> Check:
         """Check that no producer or consumer has appeared since they were found to have stopped."""
         places = self._source_partitions()
-        check = failover.still(self._ends() or self._look.ends(places), self._look.ends(places), {}, _now_ms())
+        check = failover.still(self._ends() or self._look.ends(places), self._look.ends(places), {}, unix_ms())
         if check.verdict is Verdict.DONE and (attached := self._consumers()).verdict is Verdict.WAITING:
             check = attached
         return check if check.verdict is Verdict.DONE else Check(Verdict.FAILED, check.detail)
@@ -233,7 +234,7 @@ class PlannedFailover:
             self._turn.take_with_hooks(STOP, lambda: stop(self._look, self._turn), announced=True)
             self._turn.keep(
                 plans=self._look.plan_versions(),
-                topics=failover_report.topics_of(places, (), None, _now_ms()),
+                topics=failover_report.topics_of(places, (), None, unix_ms()),
                 topics_left=self._look.topics_left() if self._look.wave else None,
             )
             self._turn.take_with_hooks("verify", self._verify)
@@ -249,7 +250,7 @@ class PlannedFailover:
         copied = {place: max(drained.get(place, 0), words[place].position if place in words else 0) for place in ends}
         found = recovery_point.missing(copied, ends)
         number = failover.records(found)
-        topics = failover_report.topics_of(ends, found, None, _now_ms())
+        topics = failover_report.topics_of(ends, found, None, unix_ms())
         self._turn.keep(missing=found, topics=topics, rpo_records=number, rpo_seconds=None if number else 0.0)
         return recovery_point.late(found)
 
@@ -356,7 +357,3 @@ def _kept(ends: Ends) -> tuple[SourceEnd, ...]:
     return tuple(
         SourceEnd(topic=place.topic, partition=place.partition, offset=end) for place, end in sorted(ends.items())
     )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -16,6 +16,7 @@ from strait.planning.failover import Check, Verdict
 from strait.planning.waves import WHOLE_LINK, Wave
 from strait.state.failover_records import Failover, FailoverStep
 from strait.state.schema import GivenAcl
+from strait.waiting import unix_ms
 
 _POLL_SECONDS = 1.0
 _TELL_SECONDS = 5.0
@@ -85,7 +86,7 @@ class Turn:
 
     def say(self, name: str, check: Check) -> None:
         """Report a result that is not a step."""
-        self._tell(_step(name, check, _now_ms(), time.monotonic()))
+        self._tell(_step(name, check, unix_ms(), time.monotonic()))
 
     def look_ahead(self) -> None:
         """Check that all hooks can be run here, before anything is changed. Raises FailoverStopped."""
@@ -132,7 +133,7 @@ class Turn:
         Raises:
             FailoverStopped: the step does not hold, or not in time.
         """
-        began_ms, began = _now_ms(), time.monotonic()
+        began_ms, began = unix_ms(), time.monotonic()
         tell_at = began + _TELL_SECONDS
 
         def step(check: Check) -> FailoverStep:
@@ -185,14 +186,14 @@ class Turn:
         if self._hooks is None or not changed:
             return
         for name, hook in self._hooks.at(when, "take_back"):
-            began_ms, began = _now_ms(), time.monotonic()
+            began_ms, began = unix_ms(), time.monotonic()
             step = _step(name, self._hooks.run(hook, when, "take_back", self.record), began_ms, began)
             self.record = self.record.model_copy(update={"steps": (*self.record.steps, step)})
             self._tell(step)
 
     def end(self, outcome: str, *, timed: bool = True, **changes: Any) -> None:
         """Close the record. ``timed``: if it is done, store its duration as the recovery time, in seconds."""
-        now_ms = _now_ms()
+        now_ms = unix_ms()
         rto_seconds = round((now_ms - self.record.began_at_ms) / 1000, 3) if timed and outcome == "done" else None
         self.keep(outcome=outcome, ended_at_ms=now_ms, rto_seconds=rto_seconds, **changes)
 
@@ -206,7 +207,3 @@ def _step(name: str, check: Check, began_ms: int, began: float) -> FailoverStep:
     return FailoverStep(
         name=name, verdict=check.verdict.value, detail=check.detail, began_at_ms=began_ms, seconds=seconds
     )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

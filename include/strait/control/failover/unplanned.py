@@ -1,8 +1,6 @@
 """A failover without the source: it continues with the data on the destination and lists missing records as far as they
 are known. The source is only checked for whether it responds."""
 
-import time
-
 from strait.control.failover.observation import Observation
 from strait.control.failover.planned import STOP, is_stopped, reverse, stop
 from strait.control.failover.turn import Settings, Turn
@@ -13,6 +11,7 @@ from strait.planning.failover import Check, Verdict
 from strait.planning.held_elsewhere import elsewhere
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
+from strait.waiting import unix_ms
 
 
 class UnplannedFailover:
@@ -98,4 +97,4 @@ class UnplannedFailover:
         if report is not None:
             self._turn.keep(groups=report.groups, groups_exact=report.in_sync)
         self._turn.keep(group_list=named)
-        return failover.kept_groups(report, time.time_ns() // 1_000_000)
+        return failover.kept_groups(report, unix_ms())

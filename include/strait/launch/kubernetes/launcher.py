@@ -6,7 +6,6 @@ other launcher.
 """
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from strait.launch.kubernetes.driver import Driver, driver_of
 from strait.launch.kubernetes.history import Ended
 from strait.launch.kubernetes.properties import JOB, kubernetes_properties
 from strait.launch.processes import MARK
+from strait.waiting import tries, unix_ms
 
 KEEP_ENDED_SECONDS = 3600.0
 """A driver that has ended is kept this long for inspection, unless it is submitted again."""
@@ -61,10 +61,10 @@ class KubernetesLauncher:
         """Have Spark create the driver's pod, whose name prevents a second one regardless of the submitter."""
         spec = read_spec(spec_path)
         driver = self._driver(name)
-        if driver is not None and not driver.deleting and driver.state(_now_ms()).alive:
+        if driver is not None and not driver.deleting and driver.state(unix_ms()).alive:
             return self._seen(driver)
         self._clear(name, grace_seconds=1)
-        number = str(max([_now_ms(), *(one.submitted_at_ms + 1 for one in self._ended(name))]))
+        number = str(max([unix_ms(), *(one.submitted_at_ms + 1 for one in self._ended(name))]))
         labels, told = names.labels(name, *_owner_of(spec), number), {names.APPLICATION: name}
         secret = f"{names.resource_name(name)}-{number}"
         given = _pod_template(self._settings.pod_template)
@@ -122,7 +122,7 @@ class KubernetesLauncher:
         self._give_to(drivers.values(), secrets)
         for name, driver in tuple(drivers.items()):
             ended_ms = driver.ended_at_ms or driver.created_at_ms
-            if not driver.state(_now_ms()).alive and _now_ms() - ended_ms > KEEP_ENDED_SECONDS * 1000:
+            if not driver.state(unix_ms()).alive and unix_ms() - ended_ms > KEEP_ENDED_SECONDS * 1000:
                 self._clear(name, grace_seconds=1)
                 remembered.add(drivers.pop(name).name)
         for name in {_name_of(one) for one in secrets} - drivers.keys():
@@ -184,7 +184,7 @@ class KubernetesLauncher:
         return Application(
             name=driver.name,
             id=driver.submission,
-            state=driver.state(_now_ms()),
+            state=driver.state(unix_ms()),
             log=f"kubectl --namespace {self._api.namespace} logs {driver.pod}",
             submitted_at_ms=int(driver.submission),
             exit_code=driver.exit_code,
@@ -204,7 +204,7 @@ class KubernetesLauncher:
         """Remove the driver's pod and everything that belongs to it, and record how it ended."""
         driver = self._driver(name)
         if driver is not None:
-            was_alive = driver.state(_now_ms()).alive
+            was_alive = driver.state(unix_ms()).alive
             ended = None if was_alive else self._end_of(driver, self.spec(self._seen(driver)))
             self._api.delete("pod", driver.pod, uid=driver.uid, grace_seconds=grace_seconds)
             last = self._until_gone(driver, grace_seconds)
@@ -243,7 +243,7 @@ class KubernetesLauncher:
                 self._api.delete(kind, item["metadata"]["name"], uid=item["metadata"]["uid"], grace_seconds=grace)
         for secret in self._api.items("secret", names.selector(name)):
             submitted_ms = int(secret["metadata"]["labels"][names.SUBMISSION])
-            if not secret["metadata"].get("ownerReferences") and submitted_ms <= _now_ms() - submitting_seconds * 1000:
+            if not secret["metadata"].get("ownerReferences") and submitted_ms <= unix_ms() - submitting_seconds * 1000:
                 self._api.delete("secret", secret["metadata"]["name"])
         if not _within(_REMOVAL_SECONDS, lambda: not self._leftovers(name, "pod")):
             for item in self._leftovers(name, "pod"):  # by force, as with a driver
@@ -313,16 +313,7 @@ def _pod_template(path: str | None) -> dict[str, Any]:
 
 
 def _within(seconds: float, look: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while not look():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return any(look() for _ in tries(seconds, _POLL_SECONDS))
 
 
 def _owner_of(spec: Spec) -> tuple[str, str]:

@@ -24,6 +24,7 @@ from strait.launch.standalone.drivers import Drivers, Found
 from strait.launch.standalone.master import Driver, Master, Seen
 from strait.launch.standalone.request import create_request, session_properties
 from strait.launch.submission import Submission
+from strait.waiting import tries
 
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 60.0
@@ -87,9 +88,9 @@ class StandaloneLauncher:
                 supervised.ask_to_stop(one.folder)
             for _, one in self._living(name):
                 supervised.ask_to_stop(one.folder)
-            deadline = time.monotonic() + grace_seconds
-            while self._living(name) and time.monotonic() < deadline:
-                time.sleep(_POLL_SECONDS)
+            for _ in tries(grace_seconds, _POLL_SECONDS):
+                if not self._living(name):
+                    break
             began = time.monotonic()
             while self._runs(name):
                 living, waited = self._living(name), time.monotonic() - began

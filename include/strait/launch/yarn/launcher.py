@@ -2,7 +2,6 @@
 submitting one; its own directories only save requests."""
 
 import logging
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from strait.launch.yarn.manager import ResourceManager
 from strait.launch.yarn.properties import yarn_properties
 from strait.launch.yarn.replies import Seen
 from strait.launch.yarn.site import web_addresses
+from strait.waiting import tries
 
 log = logging.getLogger(__name__)
 
@@ -156,27 +156,24 @@ class YarnLauncher:
             log.warning("application %s: %s", name, error)
 
     def _accepted(self, name: str, known: set[str]) -> Seen:
-        deadline = time.monotonic() + _GONE_SECONDS
-        while True:
-            new = [one for one in self._manager.of_name(name) if one.id not in known]
-            if new:
+        for _ in tries(_GONE_SECONDS, _POLL_SECONDS):
+            if new := [one for one in self._manager.of_name(name) if one.id not in known]:
                 return new[0]
-            if time.monotonic() > deadline:
-                raise LaunchError(
-                    f"application {name}: submitting it to YARN: the ResourceManager at "
-                    "`spark.yarn.resource_manager` does not show it",
-                    hint="it must be the cluster that yarn-site.xml names",
-                )
-            time.sleep(_POLL_SECONDS)
+        raise LaunchError(
+            f"application {name}: submitting it to YARN: the ResourceManager at "
+            "`spark.yarn.resource_manager` does not show it",
+            hint="it must be the cluster that yarn-site.xml names",
+        )
 
     def _living(self, name: str) -> Sequence[Seen]:
         return [one for one in self._manager.of_name(name) if one.alive]
 
     def _until_gone(self, name: str, seconds: float) -> Sequence[str]:
         """Return the ids of those that are still alive after ``seconds``."""
-        deadline = time.monotonic() + seconds
-        while (left := self._living(name)) and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
+        for _ in tries(seconds, _POLL_SECONDS):
+            left = self._living(name)
+            if not left:
+                break
         return [one.id for one in left]
 
     def _seen(self, application: Application) -> Seen | None:
