@@ -5,23 +5,19 @@ Only the destination is queried. Slots see the new plan within 0.1 s; a resumed 
 the destination, as after any other interruption, so nothing is lost or duplicated however often this happens.
 """
 
-import random
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from strait.errors import PlanConflict, StateError
+from strait.errors import StateError
 from strait.planning.plan import pauses
 from strait.planning.plan.pauses import Scope
 from strait.planning.plan.planner import Draft
 from strait.planning.plan.stopping import stopped_by, with_stopped
 from strait.state.link_handle import ConfiguredLink
+from strait.state.publisher import Publication
 from strait.state.reader import StateReader
 from strait.state.schema import Pause, Plan
 from strait.waiting import unix_ms
-
-_CONFLICTS_MOST = 8
-_CONFLICT_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +112,7 @@ def end_publications(link: ConfiguredLink) -> None:
     """Take over publishing: a publication that another process has started is complete when this returns, or never
     happens. Raises as `pause`."""
     with link.state("plan") as state:
-        for _ in range(_CONFLICTS_MOST):
-            try:
-                with link.publisher().exclusive(state):
-                    return
-            except PlanConflict as error:
-                conflict = error
-        raise conflict
+        link.publisher().until_published(state, lambda _: None)
 
 
 def why_stopped(link: ConfiguredLink) -> str:
@@ -150,35 +140,28 @@ def edit(link: ConfiguredLink, change: Change) -> Edited:
     """Publish the current plans with a change, and nothing else. Raises as `pause`, and the errors of ``change``."""
     link = link.with_key()
     with link.state() as state:
-        for _ in range(_CONFLICTS_MOST):
-            try:
-                return _publish(link, state, change)
-            except PlanConflict as error:
-                conflict = error
-                time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
-        raise conflict
-
-
-def _publish(link: ConfiguredLink, state: StateReader, change: Change) -> Edited:
-    state.catch_up()
-    if not state.plans:
-        raise StateError(
-            f"link {link.name}: it has no plan yet, so nothing is copied",
-            hint="run the monitor DAG or `strait apply` first",
-        )
-    with link.publisher().exclusive(state) as publication:
-        scope, wanted, drafts = change(state)
-        published = [
-            draft.as_plan(
-                link=link.name,
-                group=group,
-                version=plan.version + 1,
-                producer_id=plan.producer_id,
-                now_ms=unix_ms(),
+        state.catch_up()
+        if not state.plans:
+            raise StateError(
+                f"link {link.name}: it has no plan yet, so nothing is copied",
+                hint="run the monitor DAG or `strait apply` first",
             )
-            for (group, draft), plan in zip(drafts.items(), state.plans.values(), strict=True)
-            if draft != Draft.of(plan)
-        ]
-        if published:
-            publication.publish(published)
-        return Edited(scope, wanted, published)
+
+        def publish(publication: Publication) -> Edited:
+            scope, wanted, drafts = change(state)
+            published = [
+                draft.as_plan(
+                    link=link.name,
+                    group=group,
+                    version=plan.version + 1,
+                    producer_id=plan.producer_id,
+                    now_ms=unix_ms(),
+                )
+                for (group, draft), plan in zip(drafts.items(), state.plans.values(), strict=True)
+                if draft != Draft.of(plan)
+            ]
+            if published:
+                publication.publish(published)
+            return Edited(scope, wanted, published)
+
+        return link.publisher().until_published(state, publish)

@@ -4,10 +4,8 @@ CLI.
 Any number of control planes may run at the same time; `strait.state.publisher` explains why that is safe.
 """
 
-import random
-import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from cachetools import TTLCache
@@ -28,7 +26,7 @@ from strait.control.proposing import Observed, Proposing, state_replicas
 from strait.control.registration import is_registered, producer_id_of, register
 from strait.control.report_history import LoadMonitor
 from strait.control.specs import spec_of
-from strait.errors import PlanConflict, StateError
+from strait.errors import StateError
 from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
@@ -48,6 +46,7 @@ from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.sync import follows_acls
 from strait.planning.topics.remembered import remembered
 from strait.state.link_handle import ConfiguredLink
+from strait.state.publisher import Publication
 from strait.state.reader import StateReader
 from strait.state.safety import SAFETY_CONFIGS, kept_safe
 from strait.state.schema import Plan, Registration
@@ -56,8 +55,6 @@ from strait.state.topics import ensure_state_topics
 from strait.waiting import unix_ms
 
 GROUP = DEFAULT_GROUP
-_CONFLICTS_MOST = 8
-_CONFLICT_PAUSE_SECONDS = 1.0
 _CLAIMS_MOST, _CLAIMS_SECONDS = 10_000, 60.0
 
 
@@ -163,15 +160,9 @@ class Control:
             return Outcome(done.actions, refused, proposal.plans, proposal, self._pending(whole, proposal))
         ensure_state_topics(self._destination, self.name, state_replicas(self.link))
         self._state_topics.discard(naming.history_topic(self.name))  # if still missing, it may not be created
-        for _ in range(_CONFLICTS_MOST):
-            try:
-                plans, whole, published = self._publish(refused, stopped, approval, done)
-            except PlanConflict as error:
-                conflict = error
-                time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
-            else:
-                return Outcome(done.actions, refused, plans, published, self._pending(whole, published))
-        raise conflict
+        publish = partial(self._publish, refused, stopped, approval, done)
+        plans, whole, published = self._handle.publisher().until_published(self._state, publish)
+        return Outcome(done.actions, refused, plans, published, self._pending(whole, published))
 
     def _pending(self, whole: Proposal, made: Proposal) -> Effects:
         """Return the effects that wait for approval, if only the part ``made`` of a proposal was carried out."""
@@ -307,26 +298,30 @@ class Control:
         return proposing.proposal(refused, stopped=stopped)
 
     def _publish(
-        self, refused: Mapping[str, str], stopped: bool | None, approval: Approval, done: Done
+        self,
+        refused: Mapping[str, str],
+        stopped: bool | None,
+        approval: Approval,
+        done: Done,
+        publication: Publication,
     ) -> tuple[Mapping[str, Plan], Proposal, Proposal]:
         """Return the current plans, the whole proposal, and the part of it that was published."""
-        with self._handle.publisher().exclusive(self._state) as publication:
-            whole = self._decide(self._observe(), refused, stopped, done)
-            proposal = approval.part_of(whole)
-            if proposal is whole:
-                approval.check_rest(planned_effects(self.link, whole), whole.survey.clusters)
-            at_ms = unix_ms()
-            producer_id = producer_id_of(self.name, self._state, *self._handle.destination)
-            self._register(producer_id, proposal.plans)
-            if not proposal.drafts and not proposal.deleted_there:
-                return proposal.plans, whole, proposal
-            plans = next_plans(proposal.drafts, proposal.plans, self.name, producer_id, at_ms)
-            forgotten = proposal.sync.retirement.forget
-            losses = (*proposal.losses(self.name, at_ms), *proposal.deleted_there)
-            publication.publish(
-                plans, proposal.first_runs(at_ms), losses, forgotten, vouched=True, limited=proposal.limited
-            )
-            return {**proposal.plans, **{plan.group: plan for plan in plans}}, whole, proposal
+        whole = self._decide(self._observe(), refused, stopped, done)
+        proposal = approval.part_of(whole)
+        if proposal is whole:
+            approval.check_rest(planned_effects(self.link, whole), whole.survey.clusters)
+        at_ms = unix_ms()
+        producer_id = producer_id_of(self.name, self._state, *self._handle.destination)
+        self._register(producer_id, proposal.plans)
+        if not proposal.drafts and not proposal.deleted_there:
+            return proposal.plans, whole, proposal
+        plans = next_plans(proposal.drafts, proposal.plans, self.name, producer_id, at_ms)
+        forgotten = proposal.sync.retirement.forget
+        losses = (*proposal.losses(self.name, at_ms), *proposal.deleted_there)
+        publication.publish(
+            plans, proposal.first_runs(at_ms), losses, forgotten, vouched=True, limited=proposal.limited
+        )
+        return {**proposal.plans, **{plan.group: plan for plan in plans}}, whole, proposal
 
     def _register(self, producer_id: int, plans: Mapping[str, Plan]) -> None:
         """Register the link before its first plan; again if the registry topic was deleted, or the source is another

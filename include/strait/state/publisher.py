@@ -12,10 +12,11 @@ offset segments. Three steps ensure this, and their order matters:
 """
 
 import contextlib
+import random
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaException, Producer
 
@@ -31,7 +32,11 @@ _LARGEST_PLAN_BYTES = 100 << 20  # before compression; the topic accepts about a
 _MARKER_PAUSE_SECONDS = 0.02
 _FIRST_MS = 1
 _SECONDS = 30.0
+_CONFLICTS_MOST = 8
+_CONFLICT_PAUSE_SECONDS = 1.0
 _TRANSACTION_TIMEOUT_MS = 30_000  # after which the broker aborts the transaction of a control plane that crashed
+
+Result = TypeVar("Result")
 
 
 class ControlPublisher:
@@ -70,6 +75,18 @@ class ControlPublisher:
             with warnings.catch_warnings():  # it tries to abort even a transaction that fencing has ended, and warns
                 warnings.simplefilter("ignore", RuntimeWarning)
                 producer.close()
+
+    def until_published(self, reader: StateReader, publish: Callable[["Publication"], Result]) -> Result:
+        """Call ``publish`` as the link's only control plane, again if another one takes over meanwhile; return its
+        result. Raises as `exclusive`; PlanConflict only if others were faster each time."""
+        for _ in range(_CONFLICTS_MOST):
+            try:
+                with self.exclusive(reader) as publication:
+                    return publish(publication)
+            except PlanConflict as error:
+                conflict = error
+                time.sleep(random.uniform(0, _CONFLICT_PAUSE_SECONDS))  # noqa: S311  only to get out of step
+        raise conflict
 
 
 class CopiedRecord(NamedTuple):
