@@ -14,8 +14,9 @@ from functools import partial
 
 from strait.engine.partition.partition import Partition
 from strait.errors import ProtocolError
-from strait.net.cluster_client import ClusterClient, Leader
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
+from strait.net.known_topics import Leader
 from strait.net.offsets import LATEST, ask_offsets, offsets_of
 from strait.net.tasks import RequestLost, quiet_channel, run
 from strait.pieces import pieces

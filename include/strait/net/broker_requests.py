@@ -8,8 +8,9 @@ from kafka.protocol.metadata import MetadataResponse
 from strait.errors import ClusterUnavailable
 from strait.net import error_policy
 from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
-from strait.net.cluster_client import METADATA, metadata_request
+from strait.net.cluster_client import METADATA
 from strait.net.handshake import Connection
+from strait.net.known_topics import metadata_request
 
 
 def await_topic_everywhere(

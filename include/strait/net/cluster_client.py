@@ -15,19 +15,18 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
-from uuid import UUID
 
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.metadata import MetadataResponse
 
 from strait.errors import OtherCluster, StraitError, UnsupportedRequest
 from strait.net import served
 from strait.net.addresses import parse_addresses
 from strait.net.buffers import BufferPool
 from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
-from strait.net.earlier_leaders import LAGGING_SECONDS, LOST_SECONDS, EarlierLeaders
 from strait.net.error_policy import Away
 from strait.net.event_loop import Loop
 from strait.net.handshake import Connection, dial
+from strait.net.known_topics import KnownTopics, Leader, metadata_request
 from strait.net.metadata_due import MetadataDue
 from strait.net.security import Security
 from strait.net.traffic import Traffic
@@ -40,16 +39,8 @@ SESSION_SHARE = (0.5, 0.7)  # fraction of a session's lifetime after which its c
 LEAST_RENEWAL_SECONDS = 0.5  # a token that is not replaced gives shorter and shorter sessions
 _ROUND_TRIPS = 5
 _QUIET = -1
-_NO_ID = UUID(int=0)
 METADATA = (3, served.METADATA)
 """The API key, and the versions that Strait supports."""
-
-
-class Leader(NamedTuple):
-    """The leader of a partition. ``node`` is -1 while there is none."""
-
-    node: int
-    epoch: int
 
 
 class Line(NamedTuple):
@@ -77,10 +68,9 @@ class ClusterClient:
         self, loop: Loop, pool: BufferPool, name: str, properties: Mapping[str, str], end: served.End | None = None
     ) -> None:
         self.name = name
-        self.leaders: dict[tuple[str, int], Leader] = {}
-        self.topic_ids: dict[str, bytes] = {}
-        self.topic_errors: dict[str, int] = {}
-        self.partition_counts: dict[str, int] = {}
+        self._topics = KnownTopics()
+        self.leaders, self.topic_ids = self._topics.leaders, self._topics.ids
+        self.topic_errors, self.partition_counts = self._topics.errors, self._topics.partition_counts
         self.interest: set[str] = set()
         self.cluster_id = ""
         """Kafka's cluster ID; "" before the first metadata."""
@@ -105,7 +95,6 @@ class ClusterClient:
         self._why_away: dict[Line, Away] = {}  # only of brokers that responded
         self._due = MetadataDue(loop, self.interest, self._ask_metadata)
         self._asked: dict[str, bool] | None = None  # topic of the request in flight -> whether it was named
-        self._earlier_leaders = EarlierLeaders()
         self._asked_at = 0.0
         self._round_trips: deque[float] = deque(maxlen=_ROUND_TRIPS)
         self._closed = False
@@ -224,40 +213,13 @@ class ClusterClient:
                     channel.close("the broker has moved to another address")
         self._addresses = addresses
         self._racks = {broker.node_id: broker.rack or "" for broker in reply.brokers}
-        changed = {topic.name for topic in reply.topics if self._learn(topic)}
+        changed = {topic.name for topic in reply.topics if self._topics.learn(topic, self._loop.now)}
         for topic in changed:
             self._due.changed(topic)
         self.on_metadata(changed.union(topic for topic, named in asked.items() if named))
-        if self._earlier_leaders.doubted(self._loop.now) and _BOOTSTRAP in self._channels:
+        if self._topics.doubted(self._loop.now) and _BOOTSTRAP in self._channels:
             self._channels[_BOOTSTRAP].close("it names earlier leaders than others did")  # another broker is asked
         self._ask_metadata()  # requests the next piece
-
-    def _learn(self, topic: Any) -> bool:
-        """Store a topic's metadata. Returns whether anything has changed."""
-        new: bool = self.topic_errors.get(topic.name) != topic.error_code
-        self.topic_errors[topic.name] = topic.error_code
-        recreated = False
-        if topic.topic_id not in (None, _NO_ID):  # a topic that does not exist has none
-            topic_id = topic.topic_id.bytes
-            recreated = topic_id != self.topic_ids.get(topic.name, topic_id)
-            new = new or topic_id != self.topic_ids.get(topic.name)
-            self.topic_ids[topic.name] = topic_id
-        if not topic.error_code:
-            count = len(topic.partitions)
-            for number in range(count, self.partition_counts.get(topic.name, count)):
-                new = self.leaders.pop((topic.name, number), None) is not None or new
-            new = new or self.partition_counts.get(topic.name) != count
-            self.partition_counts[topic.name] = count
-        for item in topic.partitions:
-            key, leader = (topic.name, item.partition_index), Leader(item.leader_id, item.leader_epoch)
-            known = self.leaders.get(key)
-            is_earlier = known is not None and leader.epoch < known.epoch and not recreated
-            seconds = self._earlier_leaders.seconds(key, self._loop.now, is_earlier=is_earlier)
-            if not is_earlier or seconds >= (LOST_SECONDS if topic.name in self.topic_ids else LAGGING_SECONDS):
-                self._earlier_leaders.believed(key)
-                new = new or leader != known
-                self.leaders[key] = leader
-        return new
 
     def _measured(self, seconds: float) -> None:
         self._round_trips.append(seconds)
@@ -377,12 +339,3 @@ def _patience_after(silences: int) -> float:
     """Return the `patience` of the next connection. The first missing reply most likely means that the connection died;
     further ones may mean a slow broker."""
     return min(MOST_PATIENCE, 2.0 ** max(0, silences - 1))
-
-
-def metadata_request(version: int, topics: Iterable[str]) -> Any:
-    """Return a request for the brokers and for these topics by name. It creates no topic."""
-    return MetadataRequest(
-        version=version,
-        topics=[MetadataRequest.MetadataRequestTopic(topic_id=_NO_ID, name=topic) for topic in topics],
-        allow_auto_topic_creation=False,
-    )

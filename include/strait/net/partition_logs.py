@@ -12,8 +12,9 @@ from strait.errors import ClusterUnavailable, CorruptBatch, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy, offsets
 from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
-from strait.net.cluster_client import METADATA, metadata_request
+from strait.net.cluster_client import METADATA
 from strait.net.handshake import Connection
+from strait.net.known_topics import metadata_request
 from strait.wire import error_codes, fetch
 from strait.wire.batch import CONTROL, TRANSACTIONAL, Batch, split_batches
 from strait.wire.rebatch import without_aborted

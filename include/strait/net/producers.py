@@ -11,7 +11,8 @@ from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy
 from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
-from strait.net.cluster_client import METADATA, metadata_request
+from strait.net.cluster_client import METADATA
+from strait.net.known_topics import metadata_request
 from strait.pieces import pieces
 from strait.wire import error_codes
 

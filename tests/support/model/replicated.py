@@ -14,9 +14,9 @@ from strait.engine.partition.partition import Partition
 from strait.engine.read_replicas import ReadReplicas
 from strait.engine.throttle import Throttle
 from strait.net.buffers import Buffer, BufferPool
-from strait.net.cluster_client import Leader
 from strait.net.error_policy import Away
 from strait.net.event_loop import Loop
+from strait.net.known_topics import Leader
 from strait.wire.fetch import Fetched
 from strait.wire.primitives import encode_uvarint
 from support.model.partitions import placed

@@ -16,8 +16,9 @@ from strait.engine.recovery.known_runs import KnownRuns
 from strait.engine.recovery.placement import Placement
 from strait.model import topic_id_text
 from strait.net.buffers import Buffer, BufferPool
-from strait.net.cluster_client import ClusterClient, Leader
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
+from strait.net.known_topics import Leader
 from strait.net.tasks import run
 from strait.state.schema import TopicPolicy
 from strait.wire.batch import restamp, split_batches

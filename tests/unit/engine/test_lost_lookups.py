@@ -8,8 +8,9 @@ from typing import Any, cast
 from strait.engine.partition.position import Phase
 from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.net import error_policy
-from strait.net.cluster_client import ClusterClient, Leader
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
+from strait.net.known_topics import Leader
 from strait.reasons import Reason
 from support.model.partitions import plain_partition
 from support.model.reports import plain_run

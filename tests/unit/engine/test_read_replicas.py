@@ -3,7 +3,7 @@
 import pytest
 
 from strait.engine.read_replicas import CHECK_SECONDS, REFUSED_SECONDS, UNKNOWN_SECONDS
-from strait.net.cluster_client import Leader
+from strait.net.known_topics import Leader
 from strait.wire import error_codes
 from support.model.replicated import EXPIRE_SECONDS, Topic
 

@@ -17,8 +17,8 @@ from strait.engine.partition.send_queue import OutBatch
 from strait.engine.read_replicas import ReadReplicas
 from strait.engine.throttle import Throttle
 from strait.net.buffers import Buffer, BufferPool
-from strait.net.cluster_client import Leader
 from strait.net.event_loop import Loop
+from strait.net.known_topics import Leader
 from strait.wire.fetch import Fetched
 from strait.wire.primitives import encode_uvarint
 from support.model.partitions import placed

@@ -1,0 +1,69 @@
+"""The topics of a cluster, as the metadata of its brokers describes them."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kafka.protocol.metadata import MetadataRequest
+
+from strait.net.earlier_leaders import LAGGING_SECONDS, LOST_SECONDS, EarlierLeaders
+
+_NO_ID = UUID(int=0)
+
+
+class Leader(NamedTuple):
+    """The leader of a partition. ``node`` is -1 while there is none."""
+
+    node: int
+    epoch: int
+
+
+class KnownTopics:
+    """Names, IDs, partition counts and leaders, as last learned."""
+
+    def __init__(self) -> None:
+        self.leaders: dict[tuple[str, int], Leader] = {}
+        self.ids: dict[str, bytes] = {}
+        self.errors: dict[str, int] = {}
+        self.partition_counts: dict[str, int] = {}
+        self._earlier_leaders = EarlierLeaders()
+
+    def doubted(self, now: float) -> bool:
+        """Return whether brokers name earlier leaders than others did; see `EarlierLeaders`."""
+        return self._earlier_leaders.doubted(now)
+
+    def learn(self, topic: Any, now: float) -> bool:
+        """Store a topic's metadata. Returns whether anything has changed."""
+        new: bool = self.errors.get(topic.name) != topic.error_code
+        self.errors[topic.name] = topic.error_code
+        recreated = False
+        if topic.topic_id not in (None, _NO_ID):  # a topic that does not exist has none
+            topic_id = topic.topic_id.bytes
+            recreated = topic_id != self.ids.get(topic.name, topic_id)
+            new = new or topic_id != self.ids.get(topic.name)
+            self.ids[topic.name] = topic_id
+        if not topic.error_code:
+            count = len(topic.partitions)
+            for number in range(count, self.partition_counts.get(topic.name, count)):
+                new = self.leaders.pop((topic.name, number), None) is not None or new
+            new = new or self.partition_counts.get(topic.name) != count
+            self.partition_counts[topic.name] = count
+        for item in topic.partitions:
+            key, leader = (topic.name, item.partition_index), Leader(item.leader_id, item.leader_epoch)
+            known = self.leaders.get(key)
+            is_earlier = known is not None and leader.epoch < known.epoch and not recreated
+            seconds = self._earlier_leaders.seconds(key, now, is_earlier=is_earlier)
+            if not is_earlier or seconds >= (LOST_SECONDS if topic.name in self.ids else LAGGING_SECONDS):
+                self._earlier_leaders.believed(key)
+                new = new or leader != known
+                self.leaders[key] = leader
+        return new
+
+
+def metadata_request(version: int, topics: Iterable[str]) -> Any:
+    """Return a request for the brokers and for these topics by name. It creates no topic."""
+    return MetadataRequest(
+        version=version,
+        topics=[MetadataRequest.MetadataRequestTopic(topic_id=_NO_ID, name=topic) for topic in topics],
+        allow_auto_topic_creation=False,
+    )
