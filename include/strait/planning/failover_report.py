@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import GroupStatus, reserved
-from strait.planning.failover import moved, records
+from strait.planning.failover import records
+from strait.planning.failover_groups import moved
 from strait.planning.held_elsewhere import described
 from strait.planning.history.overrun import duration
 from strait.planning.recovery_point import LastWords, not_copied

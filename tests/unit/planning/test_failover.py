@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from strait.model import TopicAcl, TopicPartition
-from strait.planning import failover, recovery_point
+from strait.planning import failover, failover_groups, recovery_point
 from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
 from strait.planning.failover import Check, Member, Verdict, Writer
 from strait.planning.recovery_point import LastWord
@@ -123,27 +123,32 @@ def test_consumers_that_are_attached_are_named() -> None:
 def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted() -> None:
     exact, moved = group("a", OffsetState.IN_SYNC), group("b", OffsetState.DESTINATION_AHEAD, moved=True)
     inexact, left = group("c", OffsetState.IN_SYNC, "inexact"), group("d", OffsetState.BEHIND, selected=False)
-    assert failover.groups([exact, left], accept=()) == Check(
+    assert failover_groups.groups([exact, left], accept=()) == Check(
         Verdict.DONE, "1 of 1 groups continue exactly where they stopped"
     )
-    assert failover.groups([exact, moved], accept=()).verdict is Verdict.WARNING
-    check = failover.groups([exact, moved, inexact], accept=())
+    assert failover_groups.groups([exact, moved], accept=()).verdict is Verdict.WARNING
+    check = failover_groups.groups([exact, moved, inexact], accept=())
     assert check.verdict is Verdict.FAILED
     assert "1 of 3" in check.detail
     assert "1 have moved before: b; not exactly: c (1 in_sync; inexact)" in check.detail
     for accept, verdict in (("c", Verdict.WARNING), ("*", Verdict.WARNING), ("d", Verdict.FAILED)):
-        assert failover.groups([inexact], accept=(accept,)).verdict is verdict
-    held = failover.groups([group("e", OffsetState.HELD_MOVED)], accept=())  # it would read again what it has read
+        assert failover_groups.groups([inexact], accept=(accept,)).verdict is verdict
+    held = failover_groups.groups(
+        [group("e", OffsetState.HELD_MOVED)], accept=()
+    )  # it would read again what it has read
     assert held.verdict is Verdict.FAILED
     assert "--include-moved" in held.detail
     for state, verdict in ((OffsetState.BEHIND, Verdict.DONE), (OffsetState.HELD_SHARED, Verdict.FAILED)):
-        assert failover.groups([group("f", state)], accept=(), soon=True).verdict is verdict
+        assert failover_groups.groups([group("f", state)], accept=(), soon=True).verdict is verdict
     for fit in ("deleted", "before_start", "inexact"):  # draining and committing does not make them exact
-        assert failover.groups([group("g", OffsetState.BEHIND, fit)], accept=(), soon=True).verdict is Verdict.FAILED
+        assert (
+            failover_groups.groups([group("g", OffsetState.BEHIND, fit)], accept=(), soon=True).verdict
+            is Verdict.FAILED
+        )
 
 
 def test_a_later_offset_of_a_group_that_never_came_is_named_and_not_called_moved() -> None:
-    check = failover.groups([group("b", OffsetState.DESTINATION_AHEAD)], accept=())
+    check = failover_groups.groups([group("b", OffsetState.DESTINATION_AHEAD)], accept=())
     assert check.verdict is Verdict.FAILED
     assert "b in t-0 at 10 instead of 10" in check.detail
     assert "--accept-inexact b" in check.detail
@@ -151,7 +156,7 @@ def test_a_later_offset_of_a_group_that_never_came_is_named_and_not_called_moved
 
 def test_why_an_offset_was_refused_is_told() -> None:
     refused = group("b", OffsetState.REFUSED, detail="GROUP_AUTHORIZATION_FAILED")
-    assert "b (1 refused (GROUP_AUTHORIZATION_FAILED))" in failover.groups([refused], accept=()).detail
+    assert "b (1 refused (GROUP_AUTHORIZATION_FAILED))" in failover_groups.groups([refused], accept=()).detail
 
 
 def test_missing_is_what_the_source_was_seen_to_hold_beyond_the_copy() -> None:
@@ -309,4 +314,4 @@ def test_a_topic_without_an_allow_rule_is_open_to_all_where_the_cluster_says_so(
 def test_what_a_group_reads_twice_is_said(rereads: int | None, said: str) -> None:
     status = group("b", OffsetState.DESTINATION_AHEAD, moved=True)
     row = replace(status.offsets[0], rereads=rereads)
-    assert said in failover.groups([replace(status, offsets=(row,))], accept=()).detail
+    assert said in failover_groups.groups([replace(status, offsets=(row,))], accept=()).detail

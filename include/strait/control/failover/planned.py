@@ -14,7 +14,7 @@ from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
 from strait.errors import ClusterError, ClusterUnavailable, FailoverTakenOver, StraitError
 from strait.model import TopicAcl, TopicPartition
-from strait.planning import failover, failover_report, recovery_point
+from strait.planning import failover, failover_groups, failover_report, recovery_point
 from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check, Ends, Verdict
 from strait.planning.topic_sync.sync import syncs_acls
@@ -152,7 +152,7 @@ class PlannedFailover:
             found = (
                 self._look.trial(include_moved=self._settings.include_moved) if self._dry_run else self._kept(refused)
             )
-            check = failover.groups(found, accept=self._settings.accept_inexact, soon=self._dry_run)
+            check = failover_groups.groups(found, accept=self._settings.accept_inexact, soon=self._dry_run)
             if not self._dry_run:
                 self._count(found)
             if check.verdict is not Verdict.FAILED or time.monotonic() >= began + self._groups_patience(found):

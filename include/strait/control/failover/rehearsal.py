@@ -8,7 +8,7 @@ from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_status
 from strait.kafka.reading import first_records
 from strait.model import TopicFacts
-from strait.planning import failover, failover_report, readiness
+from strait.planning import failover_groups, failover_report, readiness
 from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check
 from strait.planning.readiness import Sample
@@ -63,7 +63,7 @@ class Rehearsal:
         self._groups = [status for status in found if status.selected]
         exact = sum(status.synced for status in self._groups)
         self._turn.keep(groups=len(self._groups), groups_exact=exact, group_list=failover_report.groups_of(found))
-        return failover.groups(found, accept=self._settings.accept_inexact, soon=True)
+        return failover_groups.groups(found, accept=self._settings.accept_inexact, soon=True)
 
     def _shadow(self) -> Check:
         return readiness.shadow(*try_shadow_groups(self._look.link, self._groups))

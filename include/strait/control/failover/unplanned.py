@@ -6,7 +6,7 @@ from strait.control.failover.planned import STOP, is_stopped, reverse, stop
 from strait.control.failover.turn import Settings, Turn
 from strait.control.held_elsewhere import links_beside
 from strait.errors import FailoverTakenOver
-from strait.planning import failover, failover_report, recovery_point
+from strait.planning import failover, failover_groups, failover_report, recovery_point
 from strait.planning.failover import Check, Verdict
 from strait.planning.held_elsewhere import elsewhere
 from strait.state.failover_records import Failover
@@ -97,4 +97,4 @@ class UnplannedFailover:
         if report is not None:
             self._turn.keep(groups=report.groups, groups_exact=report.in_sync)
         self._turn.keep(group_list=named)
-        return failover.kept_groups(report, unix_ms())
+        return failover_groups.kept_groups(report, unix_ms())
