@@ -20,10 +20,9 @@ from strait.errors import MeasurementError
 from strait.net import error_policy
 from strait.net.addresses import parse_addresses
 from strait.net.buffers import BufferPool
-from strait.net.cluster_client import METADATA
 from strait.net.frames import Frames
 from strait.net.handshake import Connection, dial, request_head
-from strait.net.known_topics import metadata_request
+from strait.net.known_topics import METADATA, metadata_request
 from strait.net.security import Security
 from strait.wire import fetch, produce
 from strait.wire.batch import restamp, split_batches

@@ -19,7 +19,7 @@ from strait.embedded.kafka import Cluster
 from strait.engine.slot import run_slot
 from strait.errors import ApprovalMissing, OtherCluster
 from strait.kafka.admin import Admin
-from strait.net.bootstrap import any_broker
+from strait.net.brokers import any_broker
 from strait.reasons import Reason
 from strait.state.reader import StateReader
 from strait.state.schema import Plan

@@ -20,7 +20,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.clients import Watch, make_producer
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
-from strait.net.broker_requests import await_topic_everywhere
+from strait.net.cluster_facts import await_topic_everywhere
 from strait.planning.topics.move_in import Match
 from strait.state.link_handle import ConfiguredLink
 from strait.state.positions import ConnectOffset, Position, connect_record, read_connect

@@ -14,7 +14,7 @@ from strait.errors import StateError
 from strait.kafka.admin import Admin
 from strait.kafka.transactions import TRANSACTION_MS, TransactionalWriter, transactional_writer
 from strait.kafka.writing import write_record
-from strait.net.broker_requests import await_topic_everywhere
+from strait.net.cluster_facts import await_topic_everywhere
 from strait.net.producer_id import allocate_producer_id, transactional_producer_id
 from strait.state.codec import encode
 from strait.state.moved_copies import MovedCopies

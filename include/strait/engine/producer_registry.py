@@ -5,9 +5,9 @@ from kafka.protocol.metadata import MetadataResponse
 from strait.config import naming
 from strait.errors import ProtocolError, StraitError
 from strait.net import error_policy
-from strait.net.cluster_client import METADATA, ClusterClient
+from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
-from strait.net.known_topics import metadata_request
+from strait.net.known_topics import METADATA, metadata_request
 from strait.net.offsets import LATEST, offset_at
 from strait.net.tasks import AnswerError, RequestLost, ask, quiet_channel, read
 from strait.reasons import Reason

@@ -26,7 +26,7 @@ from strait.net.channel import ANSWER_SECONDS, MOST_PATIENCE, NO_REPLY, Channel
 from strait.net.error_policy import Away
 from strait.net.event_loop import Loop
 from strait.net.handshake import Connection, dial
-from strait.net.known_topics import KnownTopics, Leader, metadata_request
+from strait.net.known_topics import METADATA, KnownTopics, Leader, metadata_request
 from strait.net.metadata_due import MetadataDue
 from strait.net.security import Security
 from strait.net.traffic import Traffic
@@ -39,8 +39,6 @@ SESSION_SHARE = (0.5, 0.7)  # fraction of a session's lifetime after which its c
 LEAST_RENEWAL_SECONDS = 0.5  # a token that is not replaced gives shorter and shorter sessions
 _ROUND_TRIPS = 5
 _QUIET = -1
-METADATA = (3, served.METADATA)
-"""The API key, and the versions that Strait supports."""
 
 
 class Line(NamedTuple):

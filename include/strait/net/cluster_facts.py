@@ -1,5 +1,5 @@
-"""Facts that only the brokers themselves have, read over short-lived connections: their addresses, partition sizes,
-quotas.
+"""Facts that only the brokers themselves have, read over short-lived connections: partition sizes, quotas, and whether
+each of them knows a topic.
 
 Sizes and quotas need permissions that copying does not need. So a denied request is not an error: the value is then
 unknown.
@@ -15,12 +15,11 @@ from kafka.protocol.admin import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from strait.errors import ClusterUnavailable, ProtocolError
 from strait.model import TopicPartition
-from strait.net.bootstrap import Address, any_broker, broker_at
-from strait.net.cluster_client import METADATA
+from strait.net import error_policy
+from strait.net.brokers import any_broker, broker_at, every_address, metadata, until_answered
 from strait.net.handshake import CLIENT_ID, Connection
 from strait.pieces import pieces
 
@@ -65,6 +64,30 @@ def quotas(properties: Mapping[str, str], cluster: str, key: str) -> dict[str, f
     return found
 
 
+def await_topic_everywhere(
+    properties: Mapping[str, str], cluster: str, topic: str, timeout_seconds: float = 30.0
+) -> None:
+    """Return once every broker that the cluster lists as alive knows the topic.
+
+    A broker learns of a new topic with a short delay, and until then reports that it does not exist. A broker that
+    starts later serves no client before it has caught up, so one such wait is enough.
+
+    Raises:
+        ClusterUnavailable: not in time; NotAuthorized: this principal may not log in.
+    """
+
+    def ask() -> None:
+        for address in sorted(every_address(properties, cluster)):
+            with broker_at(properties, cluster, address) as connection:
+                code = metadata(connection, [topic]).topics[0].error_code
+            if code:
+                where = f"broker {address[0]}:{address[1]}"
+                problem = f"waiting until {where} knows topic {topic}: {error_policy.name(code)}"
+                raise ClusterUnavailable(cluster, problem)
+
+    until_answered(ask, timeout_seconds)
+
+
 def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator[tuple[TopicPartition, int]]:
     for piece in pieces(partitions, _PARTITIONS_AT_ONCE):
         asked: dict[str, list[int]] = {}
@@ -85,13 +108,6 @@ def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator
                         yield TopicPartition(topic.name, item.partition_index), int(item.partition_size)
 
 
-def every_address(properties: Mapping[str, str], cluster: str) -> list[Address]:
-    """Return the addresses of all brokers that the cluster lists as alive. Raises ClusterUnavailable, NotAuthorized."""
-    with any_broker(properties, cluster) as first:
-        request = MetadataRequest(version=first.version(*_flat(METADATA)), topics=[], allow_auto_topic_creation=False)
-        return [(broker.host, broker.port) for broker in first.ask(request, MetadataResponse).brokers]
-
-
 def _every_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Connection]:
     for address in every_address(properties, cluster):
         with ExitStack() as stack:
@@ -100,8 +116,3 @@ def _every_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Conne
             except ClusterUnavailable:
                 continue  # its partitions may have replicas elsewhere; otherwise their sizes are unknown
             yield connection
-
-
-def _flat(versions: tuple[int, tuple[int, int]]) -> tuple[int, int, int]:
-    key, (lowest, highest) = versions
-    return key, lowest, highest

@@ -21,8 +21,7 @@ from kafka.protocol.consumer.group import (
 from strait.errors import ClusterUnavailable
 from strait.model import TopicPartition
 from strait.net import error_policy
-from strait.net.bootstrap import Address
-from strait.net.cluster_facts import every_address
+from strait.net.brokers import Address, every_address
 from strait.net.group_coordinators import Codes, Coordinators
 from strait.net.handshake import Answer, Connection
 from strait.pieces import pieces

@@ -3,7 +3,6 @@ while coordinators move."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -11,8 +10,7 @@ from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, Fin
 from strait.errors import ClusterUnavailable
 from strait.model import TopicPartition
 from strait.net import error_policy
-from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
-from strait.net.handshake import Connection
+from strait.net.brokers import Address, Brokers, any_broker, until_answered
 from strait.pieces import pieces
 from strait.wire import error_codes
 
@@ -36,24 +34,11 @@ _T = TypeVar("_T")
 _Offsets = TypeVar("_Offsets", bound=Mapping[TopicPartition, Any])
 
 
-class Coordinators:
+class Coordinators(Brokers):
     """The group coordinators of one cluster. Keeps a connection to each broker that was queried, until `drop`.
 
     Every method raises ClusterUnavailable if a broker stays unavailable, and NotAuthorized if the login is rejected.
     """
-
-    def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
-        self.properties = properties
-        self.cluster = cluster
-        self._connections: dict[Address, Connection] = {}
-        self._open = ExitStack()
-
-    def at(self, address: Address) -> Connection:
-        """Return a connection to this broker."""
-        if address not in self._connections:
-            broker = broker_at(self.properties, self.cluster, address)
-            self._connections[address] = self._open.enter_context(broker)
-        return self._connections[address]
 
     def of(self, groups: Sequence[str]) -> "list[tuple[Address | None, list[str], int]]":
         """Return (coordinator, its groups, 0), and (None, groups, error code) for groups that may not be queried."""
@@ -123,8 +108,3 @@ class Coordinators:
                 raise
             done |= {name: dict.fromkeys(wanted[name], error_codes.REQUEST_TIMED_OUT) for name in left.keys() - done}
         return done
-
-    def drop(self) -> None:
-        """Close all connections."""
-        self._connections.clear()
-        self._open.close()

@@ -6,8 +6,11 @@ from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest
 
+from strait.net import served
 from strait.net.earlier_leaders import LAGGING_SECONDS, LOST_SECONDS, EarlierLeaders
 
+METADATA = (3, served.METADATA)
+"""The API key, and the versions that Strait supports."""
 _NO_ID = UUID(int=0)
 
 

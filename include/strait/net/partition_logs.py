@@ -1,20 +1,16 @@
 """Reading a partition's log batch by batch: which producer wrote each batch, and with which sequence numbers."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from kafka.protocol.consumer import ListOffsetsResponse
-from kafka.protocol.metadata import MetadataResponse
 
 from strait.errors import ClusterUnavailable, CorruptBatch, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy, offsets
-from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
-from strait.net.cluster_client import METADATA
+from strait.net.brokers import Brokers, Leader, leaders, until_answered
 from strait.net.handshake import Connection
-from strait.net.known_topics import metadata_request
 from strait.wire import error_codes, fetch
 from strait.wire.batch import CONTROL, TRANSACTIONAL, Batch, split_batches
 from strait.wire.rebatch import without_aborted
@@ -88,11 +84,9 @@ class PartitionLogs:
     exits."""
 
     def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
-        self._properties = properties
+        self._brokers = Brokers(properties, cluster)
         self._cluster = cluster
-        self._leaders: dict[TopicPartition, Address] = {}
-        self._connections: dict[Address, Connection] = {}
-        self._open = ExitStack()
+        self._leaders: dict[TopicPartition, Leader] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -101,8 +95,7 @@ class PartitionLogs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._leaders.clear()
-        self._connections.clear()
-        self._open.close()
+        self._brokers.drop()
 
     def read(self, place: TopicPartition, offset: int, most_bytes: int) -> LogPart:
         """Read from the batch that holds ``offset`` on, or from the first one that was not deleted.
@@ -170,25 +163,11 @@ class PartitionLogs:
 
     def _leader(self, place: TopicPartition) -> Connection:
         if place not in self._leaders:
-            self._find_leaders(place)
-        address = self._leaders[place]
-        if address not in self._connections:
-            broker = broker_at(self._properties, self._cluster, address)
-            self._connections[address] = self._open.enter_context(broker)
-        return self._connections[address]
-
-    def _find_leaders(self, place: TopicPartition) -> None:
-        api_key, versions = METADATA
-        with any_broker(self._properties, self._cluster) as connection:
-            request = metadata_request(connection.version(api_key, *versions), [place.topic])
-            reply: Any = connection.ask(request, MetadataResponse)
-        addresses = {broker.node_id: (str(broker.host), int(broker.port)) for broker in reply.brokers}
-        for topic in reply.topics:
-            for item in topic.partitions:
-                if item.leader_id in addresses:
-                    self._leaders[TopicPartition(topic.name, item.partition_index)] = addresses[item.leader_id]
-        if place not in self._leaders:
+            self._leaders |= leaders(self._brokers.properties, self._cluster, [place.topic])
+        leader = self._leaders.get(place)
+        if leader is None or leader.address is None:
             raise ClusterUnavailable(self._cluster, f"reading {place}: it has no leader")
+        return self._brokers.at(leader.address)
 
 
 def _part(raw: RawPart, offset: int) -> LogPart:

@@ -8,7 +8,7 @@ from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdRespons
 
 from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.net import error_policy
-from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
+from strait.net.brokers import Address, any_broker, broker_at, until_answered
 from strait.net.handshake import Connection
 from strait.wire import error_codes
 

@@ -1,18 +1,15 @@
 """The producers of partitions, as known to the partitions' leaders: DescribeProducers (KIP-664)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
-from kafka.protocol.metadata import MetadataResponse
 
 from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy
-from strait.net.bootstrap import Address, any_broker, broker_at, until_answered
-from strait.net.cluster_client import METADATA
-from strait.net.known_topics import metadata_request
+from strait.net.brokers import Address, broker_at, leaders, until_answered
 from strait.pieces import pieces
 from strait.wire import error_codes
 
@@ -79,26 +76,18 @@ def _described(cluster: str, reply: Any) -> dict[TopicPartition, list[ActiveProd
 
 
 def _by_leader(
-    properties: Mapping[str, str], cluster: str, wanted: Iterable[TopicPartition]
+    properties: Mapping[str, str], cluster: str, wanted: Collection[TopicPartition]
 ) -> dict[Address, list[TopicPartition]]:
-    wanted = set(wanted)
-    with any_broker(properties, cluster) as connection:
-        api_key, versions = METADATA
-        request = metadata_request(connection.version(api_key, *versions), sorted({place.topic for place in wanted}))
-        reply = connection.ask(request, MetadataResponse, _REPLY_BYTES)
-    addresses = {broker.node_id: (broker.host, broker.port) for broker in reply.brokers}
+    known = leaders(properties, cluster, sorted({place.topic for place in wanted}))
     found: dict[Address, list[TopicPartition]] = defaultdict(list)
-    for topic in reply.topics:
-        for item in topic.partitions:
-            place = TopicPartition(topic.name, item.partition_index)
-            if place in wanted:
-                _check(cluster, place, item.error_code)
-                if item.leader_id not in addresses:
-                    raise ClusterUnavailable(cluster, f"looking for the leader of {place}: there is none now")
-                found[addresses[item.leader_id]].append(place)
-                wanted.discard(place)
     for place in wanted:
-        raise ClusterUnavailable(cluster, f"looking for the leader of {place}: there is no such partition now")
+        if place not in known:
+            raise ClusterUnavailable(cluster, f"looking for the leader of {place}: there is no such partition now")
+        address, code = known[place]
+        _check(cluster, place, code)
+        if address is None:
+            raise ClusterUnavailable(cluster, f"looking for the leader of {place}: there is none now")
+        found[address].append(place)
     return found
 
 

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from strait.errors import ClusterError, ProtocolError, StraitError
 from strait.net.addresses import parse_addresses
-from strait.net.bootstrap import Address, any_broker, broker_at
-from strait.net.cluster_facts import every_address
+from strait.net.brokers import Address, any_broker, broker_at, every_address
 from strait.net.served import End, Need, missing
 
 
