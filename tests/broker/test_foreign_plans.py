@@ -265,8 +265,9 @@ def test_a_forged_topic_that_waits_to_leave_the_plan_is_not_copied(attacked: Att
             part = asking.propose().permitted
             assert part is not None and part.empty and not part.state_risks, "once"
             eventually(attacked.waits(attacked.salaries, Reason.OUTSIDE_SELECTION), what="the reason is reported")
-            pause(attacked.file(attacked.orders), attacked.name, Scope(attacked.orders), by="me", reason="a test")
-            resume(attacked.file(attacked.orders), attacked.name, Scope(attacked.orders))
+            of_link = ConfiguredLink.of(attacked.file(attacked.orders), attacked.name)
+            pause(of_link, Scope(attacked.orders), by="me", reason="a test")
+            resume(of_link, Scope(attacked.orders))
             produce(attacked.clusters.source, attacked.orders, 50)
             attacked.until_copied(attacked.orders)
             assert ends(attacked.clusters.destination, attacked.loot, 1) == [0]
