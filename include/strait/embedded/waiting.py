@@ -1,4 +1,4 @@
-"""Waiting for what starts on this machine, without sleeping for a known time."""
+"""Waiting for programs that start on this machine, without sleeping for a known time."""
 
 import os
 import time
@@ -9,7 +9,7 @@ from strait.errors import SetupError
 
 Found = TypeVar("Found")
 _PAUSE_SECONDS = (0.05, 0.3)
-"""Between two looks, longer each time: whoever is waited for needs the CPU."""
+"""Between two attempts, longer each time: the program that is waited for needs the CPU."""
 _MOST_PATIENCE = 4.0
 
 

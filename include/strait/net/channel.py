@@ -13,7 +13,7 @@ from strait.errors import ProtocolError, StraitError
 from strait.net.buffers import Buffer, BufferPool
 from strait.net.event_loop import Loop
 from strait.net.frames import Frames
-from strait.net.handshake import CLIENT_ID, Connection, request_head
+from strait.net.handshake import CLIENT_ID, Connection, decoded, request_head
 from strait.net.send_buffer import Outgoing, Piece, SendBuffer
 from strait.net.tls_socket import TlsSocket
 from strait.net.traffic import Traffic
@@ -129,9 +129,7 @@ class Channel:
 
         def decode(frame: Buffer) -> None:
             try:
-                reply = response_class.decode(frame.view(), version=request.API_VERSION, header=True)
-            except (IndexError, ValueError, TypeError, struct.error) as error:
-                raise ProtocolError(f"a {response_class.__name__} is cut short or malformed") from error
+                reply = decoded(response_class, frame.view(), request)
             finally:
                 frame.release()
             on_reply(reply)

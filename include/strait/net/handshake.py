@@ -4,9 +4,11 @@ after.
 Handshakes are rare and have many steps, so they are plain sequential code on a short-lived thread.
 """
 
+import math
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -24,12 +26,13 @@ from strait import __version__
 from strait.errors import ClusterUnavailable, NotAuthorized, ProtocolError, UnsupportedRequest
 from strait.net.security import Security
 from strait.net.served import NAMES, End, missing
-from strait.net.tls_socket import TlsSocket
+from strait.net.tls_socket import TOO_SLOW, TlsSocket
 
 CLIENT_ID = f"strait-{__version__}"
 CONNECT_SECONDS = 3.0  # an unreachable host is retried sooner than the kernel would
 _UNACKNOWLEDGED_MS = 5_000  # then its host counts as unreachable; the kernel alone would retry for a quarter of an hour
 _MAX_HANDSHAKE_FRAME_BYTES = 1 << 20
+_SLOWEST_BYTES_PER_SECOND = 16 << 10  # of a reply: one that is slower is given up, however steady
 _CORRELATION_BYTES = 4
 _SIZE = struct.Struct(">i")
 _OLDEST = "`strait validate --connect` lists what is missing; Apache Kafka has it since 2.8"
@@ -44,6 +47,14 @@ _CLIENT_ID = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID.encode() + b"\0"  # h
 def request_head(api_key: int, version: int, correlation: int) -> bytes:
     """Return the bytes that precede a request's body: a flexible header, without the frame's size before it."""
     return _HEAD.pack(api_key, version, correlation) + _CLIENT_ID
+
+
+def decoded(response_class: Any, frame: Any, request: Any, where: str = "") -> Any:
+    """Return a reply, decoded by kafka-python's class. Raises ProtocolError, which names the broker ``where``."""
+    try:
+        return response_class.decode(frame, version=request.API_VERSION, header=True)
+    except (IndexError, ValueError, TypeError, OverflowError, struct.error) as error:
+        raise ProtocolError(f"{where}{': ' * bool(where)}a {response_class.__name__} is malformed") from error
 
 
 class Answer(NamedTuple):
@@ -93,8 +104,7 @@ class Connection:
         fit into the kernel's buffers. Raises as ``ask``."""
         frames = self._exchange(requests, most_bytes)
         return [
-            response_class.decode(frame, version=request.API_VERSION, header=True)
-            for request, frame in zip(requests, frames, strict=True)
+            decoded(response_class, frame, request, self.where) for request, frame in zip(requests, frames, strict=True)
         ]
 
     def ask_again(
@@ -118,8 +128,7 @@ class Connection:
             if known is not None and known.told == told:
                 answers.append(known)
             else:
-                reply = response_class.decode(frame, version=request.API_VERSION, header=True)
-                answers.append(Answer(told, reply))
+                answers.append(Answer(told, decoded(response_class, frame, request, self.where)))
         return answers
 
     def ask_raw(self, api_key: int, version: int, body: bytes, most_bytes: int) -> memoryview:
@@ -166,11 +175,14 @@ class Connection:
     def _receive(self, size: int) -> memoryview:
         data = memoryview(bytearray(size))
         received = 0
-        while received < size:
-            count = self.socket.recv_into(data[received:])
-            if not count:
-                raise ConnectionError("the broker closed the connection")
-            received += count
+        with _deadline(self.socket, size / _SLOWEST_BYTES_PER_SECOND) as deadline:
+            while received < size:
+                count = self.socket.recv_into(data[received:])
+                if not count:
+                    raise ConnectionError("the broker closed the connection")
+                received += count
+                if received < size and time.monotonic() > deadline:
+                    raise TimeoutError(TOO_SLOW)
         return data
 
     @property
@@ -203,7 +215,8 @@ def dial(cluster: str, address: tuple[str, int], security: Security, timeout_sec
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
         if security.uses_tls:
             sock = secured = TlsSocket(sock, security.tls_context(), address[0])
-            secured.shake_hands()
+            with _deadline(secured, timeout_seconds):
+                secured.shake_hands()
         connection = Connection(cluster, address, sock)
         _negotiate(connection)
         if security.uses_sasl:
@@ -222,6 +235,21 @@ def dial(cluster: str, address: tuple[str, int], security: Security, timeout_sec
         sock.close()
         raise
     return connection
+
+
+@contextmanager
+def _deadline(sock: socket.socket, seconds: float) -> Iterator[float]:
+    """Limit reading from the socket in this context to these seconds and its timeout; yield the end, by monotonic time."""
+    timeout = sock.gettimeout()
+    deadline = math.inf if timeout is None else time.monotonic() + timeout + seconds
+    if not isinstance(sock, TlsSocket):
+        yield deadline
+        return
+    sock.deadline = deadline
+    try:
+        yield deadline
+    finally:
+        sock.deadline = math.inf
 
 
 def _negotiate(connection: Connection) -> None:

@@ -5,10 +5,13 @@ gigabyte takes about a fifth less CPU in either direction.
 """
 
 import contextlib
+import math
 import socket
 import ssl
+import time
 from typing import Any
 
+TOO_SLOW = "the broker sends too slowly"
 _RECEIVE_BYTES = 1 << 18
 
 
@@ -28,6 +31,8 @@ class TlsSocket(socket.socket):
         self._received = memoryview(bytearray(_RECEIVE_BYTES))
         self._accepted = 0  # the caller's bytes that are encrypted but not all taken by the kernel yet
         self._encrypted = memoryview(b"")
+        self.deadline = math.inf
+        """Monotonic time after which nothing more is read; an endless trickle of bytes never lasts for a timeout."""
 
     def shake_hands(self) -> None:
         """Perform the TLS handshake. The socket must be blocking. Raises ssl.SSLError if the two sides do not trust
@@ -82,7 +87,10 @@ class TlsSocket(socket.socket):
         return True
 
     def _pull(self) -> bool:
-        """Read the bytes that the kernel holds; return False at the end of the stream."""
+        """Read the bytes that the kernel holds; return False at the end of the stream. Raises TimeoutError after the
+        deadline."""
+        if time.monotonic() > self.deadline:
+            raise TimeoutError(TOO_SLOW)
         count = super().recv_into(self._received)
         self._incoming.write(self._received[:count])
         return count > 0
