@@ -701,6 +701,10 @@ def test_topics_move_in_waves_while_the_link_copies_the_others(make_link: MakeLi
     assert {item.group: item.continues for item in rest.group_list} == {staying: "exactly", both: "exactly"}
     assert committed(clusters["b"], both, first) == {0: 3}
     assert stopped(link)
+    assert rest.still_paused == (first,)
+    paused = f"1 topics that earlier waves moved are still paused: {first}: strait start copies none of them before"
+    assert f"{paused} strait resume {name} TOPIC" in "\n".join(screen(rest, ""))
+    assert run(link).still_paused == (first,)
     assert read_all(clusters["a"], second, 2) == read_all(clusters["b"], second, 2)
 
 

@@ -97,19 +97,24 @@ def topics_of(
     return tuple(found)
 
 
-def screen(record: Failover, servers: str) -> list[str]:
-    """Return one screen of text for operators, shown below the summary.
+def screen_parts(record: Failover, servers: str) -> dict[str, list[str]]:
+    """Return the lines for operators, by what they are about.
 
     Args:
-        servers: the destination's addresses.
+        servers: the destination's addresses; empty: not named.
     """
-    parts = {
+    return {
         "safe": [_safe(record)],
         "lost": _lost(record),
         "groups": _groups(record),
         "next": next_steps(record, servers),
         "left": left_behind(record),
     }
+
+
+def screen(record: Failover, servers: str) -> list[str]:
+    """Return one screen of text for operators, shown below the summary. ``servers``: the destination's addresses."""
+    parts = screen_parts(record, servers)
     width = max(map(len, parts))
     return [
         f"  {name if number == 0 else '':{width}}  {line}"
@@ -121,7 +126,7 @@ def screen(record: Failover, servers: str) -> list[str]:
 def next_steps(record: Failover, servers: str) -> list[str]:
     """Return the next steps of the operator."""
     who = "producers and consumers" + (" of these topics" if record.wave_topics else "")
-    steps = [f"start {who} on {record.destination}: bootstrap.servers={servers}"]
+    steps = [f"start {who} on {record.destination}" + (f": bootstrap.servers={servers}" if servers else "")]
     waiting = [group for group in record.group_list if group.continues in ("elsewhere", "unknown")]
     if waiting:
         names = listed([group.group for group in waiting])
@@ -149,6 +154,9 @@ def left_behind(record: Failover) -> list[str]:
         left = [f"{len(record.topics)} topics are paused on link {record.link}: {names}: {how}"]
     else:
         left = [f"link {record.link} is stopped: strait start {record.link} lets it copy again"]
+    if record.still_paused:
+        text = f"{len(record.still_paused)} topics that earlier waves moved are still paused: {listed(record.still_paused)}"
+        left.append(f"{text}: strait start copies none of them before strait resume {record.link} TOPIC")
     if record.fence:
         principals = listed(sorted({rule.principal for rule in record.fence}))
         text = f"{len(record.fence)} ACLs on {record.source} deny {principals} to write"

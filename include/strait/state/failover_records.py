@@ -91,6 +91,10 @@ class Failover(Record):
     )
     wave_groups: tuple[Regex, ...] = Field((), description="Of the consumer groups that it moves; none: all.")
     topics_left: int | None = Field(None, description="Topics that the link still copies after the wave.")
+    still_paused: tuple[Told, ...] = Field(
+        (),
+        description="Topics that earlier waves have moved and left paused. Written only by failovers of the whole link.",
+    )
     strait_version: str
     began_at_ms: int = Field(ge=0)
     ended_at_ms: int | None = None

@@ -47,6 +47,9 @@ def test_a_report_has_its_steps_and_a_line_that_sums_it_up():
     assert found is not None
     assert [step["name"] for step in found["steps"]] == ["still", "topics", "groups"]
     assert found["summary"].startswith("link l: planned failover 7 from a to b: done in 12.0 s")
+    assert found["screen"]["left"] == ["link l is stopped: strait start l lets it copy again"]
+    assert found["screen"]["next"][0] == "start producers and consumers on b"
+    assert report(FailoversSeen((record(8),)), "8")["screen"] == {}  # type: ignore[index]
     assert report(FailoversSeen(()), "7") is None
     assert report(None, "7") == {"looking": True, "error": ""}
     assert report(FailoversSeen(error="gone"), "7") == {"looking": False, "error": "gone"}

@@ -57,6 +57,11 @@ def test_after_a_planned_one_everything_is_safe_and_what_stays_behind_can_be_und
     assert "  lost    nothing, but 40 offsets are on a alone: orders 40" in screen(late, "")
     assert "strait start l copies what was written to a too late" in next_steps(late, "")
     assert len(left_behind(late)) == 1
+    after_waves = left_behind(late.model_copy(update={"still_paused": ("pay", "stock")}))
+    assert after_waves[1:] == [
+        "2 topics that earlier waves moved are still paused: pay, stock: strait start copies none of them before "
+        "strait resume l TOPIC"
+    ]
     unknown = record(topics=topics_of(PLACES, (), None, 1))  # the source was lost right after the stop
     assert screen(unknown, "")[:2] == [
         "  safe    2 of 2 topics: b has every record that a had when its producers had stopped",

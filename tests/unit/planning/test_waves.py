@@ -45,7 +45,7 @@ def test_what_is_no_expression_is_named() -> None:
 
 def test_older_versions_read_the_record_of_a_whole_failover() -> None:
     whole, part = record("f1", wave=()), record("f2", wave=("a",))
-    assert not {"wave_topics", "wave_groups", "topics_left"} & json.loads(encode(whole)[1]).keys()
+    assert not {"wave_topics", "wave_groups", "topics_left", "still_paused"} & json.loads(encode(whole)[1]).keys()
     assert wave_of(decode(Failover, *encode(part))) == Wave(("a",))
 
 

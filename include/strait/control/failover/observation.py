@@ -86,6 +86,10 @@ class Observation:
         records = self.journal().all()
         return moved_topics(records, pauses_of(self.plans().values())) if any(map(wave_of, records)) else frozenset()
 
+    def still_paused(self) -> tuple[str, ...]:
+        """Return the topics that a failover of the whole link leaves as earlier waves have left them: moved and paused."""
+        return () if self.wave else tuple(sorted(self.moved))
+
     def journal(self) -> Journal:
         """Return the journal of the link's failovers."""
         return Journal(self.link)

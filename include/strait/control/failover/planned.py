@@ -209,7 +209,7 @@ class PlannedFailover:
         """Apply the current settings after a failover that is done, and check the source again. Raises as `run`."""
         take = self._turn.take
         facts = ("ends", "plans", "groups", "groups_exact", "group_list", "topics", "topics_left")
-        self._turn.keep(**{name: getattr(done, name) for name in facts})
+        self._turn.keep(**{name: getattr(done, name) for name in facts}, still_paused=self._look.still_paused())
         take("earlier", lambda: failover.done_before(done))
         try:
             self._places = self._source_partitions()
@@ -236,6 +236,7 @@ class PlannedFailover:
                 plans=self._look.plan_versions(),
                 topics=failover_report.topics_of(places, (), None, unix_ms()),
                 topics_left=self._look.topics_left() if self._look.wave else None,
+                still_paused=self._look.still_paused(),
             )
             self._turn.take_with_hooks("verify", self._verify)
         self._turn.take("reverse", lambda: reverse(self._look))

@@ -40,7 +40,7 @@ class UnplannedFailover:
                 raise
         if not self._dry_run:
             self._turn.take_with_hooks(STOP, lambda: stop(self._look, self._turn), announced=True)
-            self._turn.keep(plans=self._look.plan_versions())
+            self._turn.keep(plans=self._look.plan_versions(), still_paused=self._look.still_paused())
         self._turn.take_with_hooks("missing", self._missing, hooked="verify")
         take("groups", self._groups)
         take("reverse", lambda: reverse(self._look, ask=False))
@@ -52,7 +52,7 @@ class UnplannedFailover:
         """Report a failover that is done: facts that were unknown when it ended are still unknown. Raises as `run`."""
         reach = ("plans", "missing", "topics", "held_elsewhere", "rpo_records", "rpo_seconds")
         facts = (*reach, "groups", "groups_exact", "group_list")
-        self._turn.keep(**{name: getattr(done, name) for name in facts})
+        self._turn.keep(**{name: getattr(done, name) for name in facts}, still_paused=self._look.still_paused())
         self._turn.take("earlier", lambda: failover.done_before(done))
         self._turn.take("reverse", lambda: reverse(self._look, ask=False))
         self._turn.end("done", timed=False)

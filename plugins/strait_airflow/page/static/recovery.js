@@ -23,11 +23,14 @@ function readinessPart(link, found) {
     missing.length ? el("ul", {}, ...missing) : whole);
 }
 
+// What a wave has moved is part of what it was.
+const kindOf = (record) => record.kind + (record.wave_topics.length ? `, a wave of ${record.wave_topics.join(", ")}` : "");
+
 function reportRow(link, record) {
   const exact = record.groups === null ? "–" : `${record.groups_exact} of ${record.groups}`;
   return el("tr", {},
     cell(el("a", { href: address("link", link, "recovery", record.id) }, when(record.began_at_ms))),
-    cell(record.kind), cell(record.outcome), cell(record.by, "name"),
+    cell(kindOf(record), "name"), cell(record.outcome), cell(record.by, "name"),
     cell(seconds(record.rto_seconds), "number"), cell(number(record.rpo_records), "number"),
     cell(seconds(record.rpo_seconds), "number"), cell(exact, "number"), cell(percent(record.score), "number"));
 }
@@ -70,6 +73,12 @@ export async function recoveryView(name, show) {
     table("Reports", HEADS, rows, "No failover and no rehearsal was ever begun."), pager(reports, found.total, show)];
 }
 
+const PARTS = { safe: "Safe", lost: "Lost", groups: "Consumer groups", next: "What to do next", left: "What was left behind" };
+
+// What the terminal prints once a failover is done.
+const screenPart = (parts) => Object.entries(parts).flatMap(([name, lines]) => [el("h3", {}, PARTS[name]),
+  el("ul", { "aria-label": PARTS[name] }, ...lines.map((line) => el("li", {}, line)))]);
+
 export async function reportView(name, id) {
   const found = await ask(`links/${encodeURIComponent(name)}/failover?${new URLSearchParams({ id })}`);
   const back = above(name, ["Recovery", ["link", name, "recovery"]]);
@@ -82,7 +91,8 @@ export async function reportView(name, id) {
     ["By", found.by], ["Reason", found.reason || "–"], ["RTO", seconds(found.rto_seconds)],
     ["RPO", seconds(found.rpo_seconds)], ["Offsets known to be missing", number(found.rpo_records)],
     ["Steps that hold", percent(found.score)], ["Version of Strait", found.strait_version]];
-  return [back, el("h2", {}, `${found.kind}, ${found.outcome}`), el("p", {}, found.summary), facts(figures),
+  return [back, el("h2", {}, `${kindOf(found)}, ${found.outcome}`), el("p", {}, found.summary),
+    ...screenPart(found.screen), facts(figures),
     el("h3", {}, "Steps"), table("Steps", STEP_HEADS, steps, "None yet."),
     ...(missing.length ? [el("h3", {}, "Missing on the destination"),
       table("Missing", ["Partition", "From offset", "To offset"], missing, "")] : [])];

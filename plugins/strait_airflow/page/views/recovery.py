@@ -1,6 +1,7 @@
 """Responses of the page about recovery: a link's readiness, and reports of its failovers and rehearsals. Pure."""
 
 from strait.planning.failover import summary
+from strait.planning.failover_report import screen_parts
 from strait.state.failover_records import Failover
 from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.watches.failovers import FailoversSeen
@@ -34,7 +35,11 @@ def report(seen: FailoversSeen | None, of: str) -> Data | None:
     if seen is None or seen.error:
         return looked(seen)
     found = next((one for one in seen.records if one.id == of), None)
-    return None if found is None else looked(seen) | found.model_dump(mode="json") | {"summary": summary(found)}
+    if found is None:
+        return None
+    over = found.kind != "rehearsal" and found.outcome == "done"
+    parts = screen_parts(found, "") if over else {}  # the page names no address of a broker
+    return looked(seen) | found.model_dump(mode="json") | {"summary": summary(found), "screen": parts}
 
 
 def _readiness(rehearsal: Failover) -> Data:
@@ -50,7 +55,7 @@ def _readiness(rehearsal: Failover) -> Data:
 
 def _line(record: Failover) -> Data:
     shown = {"id", "kind", "outcome", "by", "reason", "began_at_ms", "ended_at_ms", "groups", "groups_exact"}
-    figures = {"rpo_records", "rpo_seconds", "rto_seconds", "score"}
+    figures = {"rpo_records", "rpo_seconds", "rto_seconds", "score", "wave_topics", "wave_groups"}
     return record.model_dump(mode="json", include=shown | figures)
 
 
