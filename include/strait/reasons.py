@@ -440,9 +440,9 @@ _TEXTS = {
         Kind.RETRIES,
     ),
     Reason.SLOT_SILENT: _Text(
-        "The slot that copies the partition is not reporting.",
-        "Spark restarts a failed slot; if no report arrives for 30 s, the monitor DAG or `strait run` restarts the application. "
-        "Check the output of `strait run` or the application's log.",
+        "The slot that copies the partition has not reported for more than 5 s, so its lag and its end are unknown.",
+        "Spark restarts a failed slot. If no report arrives for 30 s (240 s in a cluster), the monitor DAG or `strait run` "
+        "restarts the application. If it lasts, read the application's log or the output of `strait run`.",
         Kind.RETRIES,
     ),
     Reason.APPLICATION_DEAD: _Text(

@@ -31,6 +31,19 @@ def utc(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def duration(seconds: float) -> str:
+    """Return a duration with at most two units, as text: `42 s`, `58 min`, `1 h 58 min`, `3 d 1 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    parts = (
+        (minutes // 60, "h", minutes % 60, "min") if minutes < 1440 else (minutes // 1440, "d", minutes // 60 % 24, "h")
+    )
+    return " ".join(f"{count} {unit}" for count, unit in zip(parts[::2], parts[1::2], strict=True) if count)
+
+
 def bytes_per_second(text: str) -> int:
     """Parse a rate such as ``50MB/s``, ``2g`` or a number of bytes; "" means 0. Raises ValueError."""
     found = _RATE.fullmatch(text.strip().lower())

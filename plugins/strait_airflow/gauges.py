@@ -55,8 +55,9 @@ def measure(
     from strait.control.group_status import group_status
     from strait.planning.group_reports import summary
     from strait.planning.status.metrics import missing_destination_partitions, topic_metrics
+    from strait.planning.status.words import word
     from strait.state.link_handle import ConfiguredLink
-    from strait.text import printable
+    from strait.text import listed, printable
     from strait_airflow.applications import starting
 
     lines: list[str] = []
@@ -74,9 +75,9 @@ def measure(
         if found.stopped:
             continue
         if starting(file, link, group):
-            lines.append(f"group {group}: its application is starting")
-        elif silent := [slot.slot for slot in status.slots if slot.silent]:
-            lines.append(f"group {group}: slots that do not report: {', '.join(map(str, silent))}")
+            lines.append(f"group {group}: its application is {word('starting')}")
+        elif silent := [slot.silence for slot in status.slots if slot.silent]:
+            lines.append(f"group {group}: {listed(silent)}")
     if state.group_sync is not None:
         now_ms = time.time_ns() // 1_000_000
         send_groups(state.group_sync, now_ms)
@@ -102,15 +103,22 @@ def send(status: "Status", topics: "Sequence[TopicMetrics]", missing: int) -> No
     for topic in topics:
         tags = {**group, "topic": topic.topic}
         stats.gauge("strait.records", topic.records, tags=tags)
-        stats.gauge("strait.records_per_second", topic.records_per_second, tags=tags)
-        stats.gauge("strait.lag_records", topic.lag_records, tags=tags)
-        stats.gauge("strait.lag_seconds", topic.lag_seconds, tags=tags)
-        stats.gauge("strait.held_back_records", topic.held_back_records, tags=tags)
-        stats.gauge("strait.held_back_seconds", topic.held_back_seconds, tags=tags)
-        if topic.seconds_to_loss is not None:
-            stats.gauge("strait.seconds_to_loss", topic.seconds_to_loss, tags=tags)
+        _gauge("strait.records_per_second", topic.records_per_second, tags)
+        _gauge("strait.lag_records", topic.lag_records, tags)
+        _gauge("strait.lag_seconds", topic.lag_seconds, tags)
+        _gauge("strait.held_back_records", topic.held_back_records, tags)
+        _gauge("strait.held_back_seconds", topic.held_back_seconds, tags)
+        _gauge("strait.seconds_to_loss", topic.seconds_to_loss, tags)
         for reason, partitions in topic.waiting.items():
             stats.gauge("strait.waiting_partitions", partitions, tags={**tags, "reason": reason})
+
+
+def _gauge(name: str, value: float | None, tags: dict[str, str]) -> None:
+    """Send a value that is known."""
+    from airflow.sdk.observability import stats
+
+    if value is not None:
+        stats.gauge(name, value, tags=tags)
 
 
 def send_groups(report: "GroupSyncReport", now_ms: int) -> None:

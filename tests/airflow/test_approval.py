@@ -104,7 +104,7 @@ def test_a_pause_needs_no_approval_and_names_who_asked_for_it(link):
     approval.act(link, stored(approval.look(link)), APPROVED)
     assert "published plan 2 of group default" in pausing.change(link, "pause", f"{link}:1", "a test", by="ann")
     assert control.apply(link)[0].startswith("plan 2 stays as it is")
-    assert "1 of 2 partitions wait: paused" in control.metrics(link)[0]
+    assert "1 of 2 partitions waiting: paused" in control.metrics(link)[0]
     with pytest.raises(AirflowFailException, match="is not paused by itself"):
         pausing.change(link, "resume", link, "", by="ann")
     assert "published plan 3" in pausing.change(link, "resume", f"{link}:1", "", by="ann")

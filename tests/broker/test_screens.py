@@ -124,7 +124,7 @@ def test_screens_follow_the_link_in_place_and_give_the_terminal_back(
         screen(tmp_path, 40, "status", "-f", path, link.name, short_name, "--watch") as topic,
     ):
         partitions.until(f"{short_name}-1")
-        topic.until("caught_up")
+        topic.until("caught up")
         produce(link, short_name, 1234)
         topic.until("1,234")  # the position, in a later frame
         assert topic.end(signal.SIGINT) == 0

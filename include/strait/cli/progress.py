@@ -7,8 +7,10 @@ from typing import Any
 from strait.cli.options import Output
 from strait.cli.printing import echo
 from strait.model import TopicPartition, spans
+from strait.planning.status.figures import UNKNOWN, at_least, count
 from strait.planning.status.rows import PartitionStatus
-from strait.planning.status.status import Status
+from strait.planning.status.status import Status, known_total
+from strait.planning.status.words import word
 from strait.reasons import Reason
 from strait.waiting import unix_ms
 
@@ -40,17 +42,20 @@ class Progress:
         rows = [row for status in groups for row in status.partitions]
         waiting = tuple(row for status in groups for row in status.waiting)
         self._show_waits(waiting)
-        copied, lag = self._copied(rows), sum(status.lag_records for status in groups)
-        rate = sum(status.records_per_second for status in groups)
-        mb = sum(slot.bytes_per_second for status in groups for slot in status.slots if not slot.silent) / 1e6
+        copied, lag = self._copied(rows), known_total((row.lag_records for row in rows), empty=0)
+        unknown = sum(row.lag_records < 0 for row in rows)
+        rate = known_total(status.records_per_second for status in groups)
+        sent = known_total(status.bytes_per_second for status in groups)
+        mb = UNKNOWN if sent is None else f"{sent / 1e6:,.1f}"
         self.say(
             "progress",
-            f"{copied:,} records copied, {rate:,.0f} records/s, {mb:,.1f} MB/s, lag {lag:,}; "
-            f"{len(rows) - len(waiting)} partitions, {len(waiting)} waiting",
+            f"{copied:,} records copied, {count(rate)} records/s, {mb} MB/s, lag {at_least(lag, unknown)}; "
+            f"{len(rows) - len(waiting)} partitions, {len(waiting)} {word('waiting')}",
             records=copied,
             records_per_second=rate,
-            bytes_per_second=mb * 1e6,
+            bytes_per_second=sent,
             lag_records=lag,
+            lag_unknown=unknown,
             partitions=len(rows),
             waiting=len(waiting),
         )

@@ -140,6 +140,7 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
     from strait.cli.tables import print_left_out, print_reasons, print_status
     from strait.planning.group_reports import summary
     from strait.planning.plan.pauses import described
+    from strait.planning.status.needs import late_topics
     from strait.reasons import Reason
 
     if not found.groups and not found.left_out:
@@ -147,7 +148,7 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
         echo(Reason.PLAN_MISSING.remedy)
     for group in found.groups:
         if group.partitions or not group.stopped:
-            print_status(group, by_partition=by_partition, wide=wide)
+            print_status(group, by_partition=by_partition, wide=wide, late=late_topics(found.needs))
     if found.consumer_groups is not None and found.groups and not found.stopped:
         echo(summary(found.consumer_groups, unix_ms()))
     if found.stopped_by:
@@ -188,42 +189,44 @@ def _all_links(config: Path, *, output: Output, check: float | None) -> None:
 
 def _summary(config: Path, name: str) -> "LinkSummary":
     from strait.control.link_status import link_groups
-    from strait.planning.status.summary import LinkSummary, summary_of
+    from strait.planning.status.summary import LinkSummary
     from strait.state.link_handle import ConfiguredLink
 
     try:
         found = link_groups(ConfiguredLink.load(config, name), needs=True)
     except StraitError as error:
         return LinkSummary(name, error=" ".join(str(error).split()))
-    return summary_of(name, found.source, found.destination, found.groups, found.pauses, len(found.needs))
+    return found.summary
 
 
 def _print_links(found: "Sequence[LinkSummary]") -> None:
-    from strait.cli.tables import plain_table
+    from strait.cli.tables import plain_table, shown
+    from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
 
+    losing = any(item.seconds_to_loss is not None for item in found)
     rows = (
         [
             item.link,
-            f"{item.source} -> {item.destination}" if item.source else "-",
-            item.state,
+            f"{item.source} -> {item.destination}" if item.source else UNKNOWN,
+            shown(item.badge),
             *(
-                ["-"] * 5
+                [UNKNOWN] * (6 + losing)
                 if item.error
                 else [
                     f"{item.topics:,}",
                     f"{item.partitions:,}",
                     f"{item.caught_up:,}",
-                    f"{item.lag_records:,}"
-                    if item.lag_known
-                    else f">={item.lag_records:,}"
-                    if item.lag_records
-                    else "-",
-                    f"{item.records_per_second:,.0f}",
+                    at_least(item.lag_records, item.lag_unknown),
+                    lasting(item.lag_seconds),
+                    *[lasting(item.seconds_to_loss)] * losing,
+                    count(item.records_per_second),
                 ]
             ),
             item.trouble,
         ]
         for item in found
     )
-    head = ["link", "from -> to", "state", ">topics", ">partitions", ">caught up", ">lag", ">records/s", "issue"]
-    plain_table(head, rows)
+    head = ["link", "from -> to", "state", ">topics", ">partitions", ">caught up", ">lag", ">lag time"]
+    plain_table(
+        [*head, *[">loss in"] * losing, ">records/s", "issue"], rows, levels=[item.badge.level for item in found]
+    )

@@ -1,19 +1,20 @@
 """Tables on a terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from rich.table import Table
 
 from strait.cli.consoles import PrintableConsole
-from strait.planning.history.overrun import WARN_SECONDS, duration
+from strait.planning.history.overrun import WARN_SECONDS
+from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
 from strait.planning.status.topics import by_topic
+from strait.planning.status.words import SIGNS, Badge, Level, of_partition, of_slot
 from strait.reasons import Reason
-from strait.text import printable
+from strait.text import duration, printable
 
-_STYLES = {"copying": "green", "caught_up": "green", "starting": "yellow", "waiting": "red"}
-_URGENT = {0: "bold red", 1: "red", 2: "yellow"}
+_STYLES = {Level.GOOD: "green", Level.QUIET: "dim", Level.PASSING: "yellow", Level.PERSON: "bold red"}
 _NO_WIDTH = 10_000
 _LAST_WIDTH = 30  # minimum width of the last column
 _FIRST_FIGURE = 5  # column of the slots' table with which the numbers start
@@ -53,11 +54,17 @@ class _Grid:
                 console.print(f"{cells[0]}: {self._head[-1].removeprefix('>')}: {cells[-1]}", style=style)
 
 
-def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
-    """Print a table. Columns whose name starts with ``>`` hold numbers; the last column holds text and may wrap."""
+def plain_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False, levels: Sequence[Level] | None = None
+) -> None:
+    """Print a table. Columns whose name starts with ``>`` hold numbers; the last column holds text and may wrap.
+
+    Args:
+        levels: of the rows, which are colored by them.
+    """
     grid = _Grid(head, folds=True)
-    for row in rows:
-        grid.add([printable(cell) for cell in row])
+    for number, row in enumerate(rows):
+        grid.add([printable(cell) for cell in row], None if levels is None else _STYLES[levels[number]])
     grid.print(_console(err=err))
 
 
@@ -68,13 +75,22 @@ def _console(*, err: bool = False) -> PrintableConsole:
     return console if console.is_terminal else PrintableConsole(stderr=err, width=_NO_WIDTH)
 
 
-def print_status(status: Status, *, by_partition: bool = False, wide: bool = False) -> None:
-    """Print the topics or partitions, and the slots, of one task group."""
+def shown(badge: Badge) -> str:
+    """Return a state as text, with a sign if an operator is needed."""
+    return f"{SIGNS[badge.level]} {badge.word}" if badge.level is Level.PERSON else badge.word
+
+
+def print_status(status: Status, *, by_partition: bool = False, wide: bool = False, late: Collection[str] = ()) -> None:
+    """Print the topics or partitions, and the slots, of one task group.
+
+    Args:
+        late: topics that need an operator for any reason.
+    """
     console = _console()
     stopped = ", stopped" if status.stopped else ""
     limits = f", {status.limits}" if status.limits else ""
     console.print(f"link {status.link}, group {status.group}, plan {status.plan_version}{stopped}{limits}")
-    (_partitions(status, wide) if by_partition or wide else _topics(status)).print(console)
+    (_partitions(status, wide, late) if by_partition or wide else _topics(status, late)).print(console)
     console.print(_slots(status, short=console.is_terminal and console.width < _NARROW))
     if status.heartbeat is not None:
         console.print(_heartbeat(status.heartbeat))
@@ -92,46 +108,47 @@ def print_reasons(rows: Iterable[PartitionStatus]) -> None:
         _console().print(f"{reason}: {Reason(reason).meaning} {Reason(reason).remedy}")
 
 
-def _topics(status: Status) -> _Grid:
-    found = by_topic(status.partitions)
+def _topics(status: Status, late: Collection[str]) -> _Grid:
+    found = by_topic(status.partitions, late)
     losing = any(_near(item.seconds_to_loss) for item in found)
-    grid = _Grid(["topic", "partitions", "state", ">lag", ">lag s", *[">loss in"] * losing, "why"])
+    grid = _Grid(["topic", "partitions", "state", ">lag", ">lag time", *[">loss in"] * losing, "why"])
     for item in found:
-        states = ", ".join(f"{count} {state}" for state, count in item.states)
+        states = ", ".join(f"{number} {shown(badge)}" for badge, number in item.badges)
         cells = [
             item.topic,
             str(item.partitions or "all"),
-            item.states[0][0] if len(item.states) == 1 else states,
-            _count(item.lag_records),
-            _seconds(item.lag_seconds),
+            shown(item.badge) if len(item.badges) == 1 else states,
+            at_least(item.lag_records if item.lag_records >= 0 else None, item.lag_unknown),
+            lasting(item.lag_seconds),
             *[_loss(item.seconds_to_loss)] * losing,
             "; ".join(item.reasons),
         ]
-        grid.add(cells, _URGENT.get(item.urgency, "green"))
+        grid.add(cells, _STYLES[item.badge.level])
     return grid
 
 
-def _partitions(status: Status, wide: bool) -> _Grid:
+def _partitions(status: Status, wide: bool, late: Collection[str]) -> _Grid:
     losing = any(_near(row.seconds_to_loss) for row in status.partitions)
     where = ["topic", "partition", *["destination"] * wide, "slot", "state"]
-    numbers = [">position", ">end", *[">written"] * wide, ">lag", ">lag s", *[">loss in"] * losing]
+    numbers = [">position", ">end", *[">written"] * wide, ">lag", ">lag time", *[">loss in"] * losing]
     grid = _Grid([*where, *numbers, "why"])
     for row in status.partitions:
+        badge = of_partition(row, late)
         cells = [
             row.topic,
             "all" if row.partition is None else str(row.partition),
             *[row.destination or "-"] * wide,
             "-" if row.slot is None else str(row.slot),
-            row.state,
-            _count(row.position),
-            _count(row.end),
-            *[_count(row.written)] * wide,
-            _count(row.lag_records),
-            _seconds(row.lag_seconds),
+            shown(badge),
+            count(row.position),
+            count(row.end),
+            *[count(row.written)] * wide,
+            count(row.lag_records),
+            lasting(row.lag_seconds),
             *[_loss(row.seconds_to_loss)] * losing,
             f"{row.reason}: {row.detail}" if row.reason else row.detail,
         ]
-        grid.add(cells, _STYLES.get(row.state))
+        grid.add(cells, _STYLES[badge.level])
     return grid
 
 
@@ -147,28 +164,31 @@ def _slots(status: Status, *, short: bool) -> Table:
     """Return the slots. ``short``: without host, process and memory, for a narrow terminal."""
     table = Table(box=None, pad_edge=False, show_edge=False)
     names = ("slot", "heard", "host", "pid", "plan", "records/s", "MB/s", "p50 ms", "p99 ms", "memory MB")
-    shown = [number for number, name in enumerate(names) if not (short and name in ("host", "pid", "memory MB"))]
-    for number in shown:
+    columns = [number for number, name in enumerate(names) if not (short and name in ("host", "pid", "memory MB"))]
+    for number in columns:
         table.add_column(names[number], justify="left" if number < _FIRST_FIGURE else "right", no_wrap=True)
     for slot in status.slots:
-        cells = _slot_cells(slot)
-        table.add_row(*(cells[number] for number in shown), style="red" if slot.silent else None)
+        cells, level = _slot_cells(slot), of_slot(slot, stopped=status.stopped).level
+        table.add_row(*(cells[number] for number in columns), style=_STYLES[level] if slot.silent else None)
     return table
 
 
 def _slot_cells(slot: SlotStatus) -> list[str]:
     if slot.age_ms is None:
-        return [str(slot.slot), "never", *["-"] * 8]
-    return [
-        str(slot.slot),
-        f"{slot.age_ms / 1000:.1f} s ago",
-        slot.host,
-        str(slot.pid),
-        str(slot.plan_version),
+        return [str(slot.slot), "never", *[UNKNOWN] * 8]
+    speed = [
         f"{slot.records_per_second:,.0f}",
         f"{slot.bytes_per_second / 1e6:,.1f}",
         _milliseconds(slot.latency_ms_p50),
         _milliseconds(slot.latency_ms_p99),
+    ]
+    return [
+        str(slot.slot),
+        f"{lasting(slot.age_ms / 1000)} ago",
+        slot.host,
+        str(slot.pid),
+        str(slot.plan_version),
+        *([UNKNOWN] * len(speed) if slot.silent else speed),
         f"{slot.memory_bytes / 1e6:,.0f}",
     ]
 
@@ -178,16 +198,10 @@ def _heartbeat(slot: SlotStatus) -> str:
         text = "heartbeat: none has arrived yet"
     else:
         took = _milliseconds(slot.heartbeat_latency_ms)
-        text = f"heartbeat: the newest that has arrived is {slot.heartbeat_age_ms / 1000:.1f} s old and took {took} ms"
+        text = (
+            f"heartbeat: the newest that has arrived is {lasting(slot.heartbeat_age_ms / 1000)} old and took {took} ms"
+        )
     return f"{text}; {slot.heartbeat_trouble}" if slot.heartbeat_trouble else text
-
-
-def _seconds(value: float) -> str:
-    return "-" if value < 0 else f"{value:.1f}"
-
-
-def _count(number: int) -> str:
-    return "-" if number < 0 else f"{number:,}"
 
 
 def _milliseconds(value: float | None) -> str:

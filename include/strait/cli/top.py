@@ -11,6 +11,7 @@ import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption, known_links
 from strait.cli.printing import echo
+from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
 from strait.planning.status.ranking import By
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from strait.exporter.watch import LinkWatch
     from strait.planning.status.ranking import Ranked
     from strait.planning.status.summary import LinkSummary
+    from strait.planning.status.words import Badge
 
 _POLL_SECONDS = 0.05
 _END_SECONDS = 2.0
@@ -72,7 +74,7 @@ def _once(watches: "Sequence[LinkWatch]", by: By, most: int, output: Output) -> 
     found = _seen(watches)
     if output.structured:
         statuses = [status for one in found for status in one.statuses]
-        summaries = [_summary(one).as_data() | _figures(one) for one in found]
+        summaries = [one.summary.as_data() | _figures(one) for one in found]
         output.write({"links": summaries, "partitions": [one.as_data() for one in ranked(statuses, by, most)]})
     else:
         _print(found, unseen, by, most)
@@ -89,71 +91,83 @@ def _unseen(watches: "Sequence[LinkWatch]") -> int:
 
 def _print(found: "Sequence[Observation]", unseen: int, by: By, most: int) -> None:
     from strait.cli.tables import plain_table
+    from strait.planning.status.needs import late_topics
     from strait.planning.status.ranking import ranked
+    from strait.planning.status.words import of_partition
 
-    head = ["link", "state", ">partitions", ">caught up", ">lag", ">records/s", ">MB/s", ">p50 ms", ">p99 ms", "issue"]
-    plain_table(head, [_link_cells(one, _summary(one)) for one in found])
+    summaries = [one.summary for one in found]
+    losing = any(summary.seconds_to_loss is not None for summary in summaries)
+    head = ["link", "state", ">partitions", ">caught up", ">lag", ">lag time", *[">loss in"] * losing]
+    head += [">records/s", ">MB/s", ">p50 ms", ">p99 ms", "issue"]
+    cells = [_link_cells(one, summary, losing=losing) for one, summary in zip(found, summaries, strict=True)]
+    plain_table(head, cells, levels=[summary.badge.level for summary in summaries])
     if unseen:
         echo(f"{unseen} links are still being read")
     rows = ranked((status for one in found for status in one.statuses), by, most)
     if rows:
         echo()
-        head = ["link", "partition", ">slot", "state", ">lag", ">lag s", ">records/s", "why"]
-        plain_table(head, map(_partition_cells, rows))
-
-
-def _summary(one: "Observation") -> "LinkSummary":
-    from strait.planning.plan.pauses import pauses_of
-    from strait.planning.status.summary import LinkSummary, summary_of
-
-    if one.error:
-        return LinkSummary(one.link, one.source, one.destination, error=one.error)
-    return summary_of(one.link, one.source, one.destination, one.statuses, pauses_of(one.plans.values()))
+        head = ["link", "partition", ">slot", "state", ">lag", ">lag time", *[">loss in"] * losing, ">records/s", "why"]
+        late = {one.link: late_topics(one.needs) for one in found}
+        badges = [of_partition(one.row, late[one.link]) for one in rows]
+        cells = [_partition_cells(one, badge, losing=losing) for one, badge in zip(rows, badges, strict=True)]
+        plain_table(head, cells, levels=[badge.level for badge in badges])
 
 
 def _figures(one: "Observation") -> dict[str, float | None]:
     """Return the figures that a summary lacks. The latencies are those of the slowest slot."""
+    from strait.planning.status.status import known_total
+
     p50 = [status.latency_ms_p50 for status in one.statuses if status.latency_ms_p50 is not None]
     p99 = [status.latency_ms_p99 for status in one.statuses if status.latency_ms_p99 is not None]
-    heard = (slot for status in one.statuses for slot in status.slots if not slot.silent)
     return {
-        "bytes_per_second": sum(slot.bytes_per_second for slot in heard),
+        "bytes_per_second": known_total(status.bytes_per_second for status in one.statuses),
         "latency_ms_p50": max(p50, default=None),
         "latency_ms_p99": max(p99, default=None),
     }
 
 
-def _link_cells(one: "Observation", summary: "LinkSummary") -> list[str]:
+def _link_cells(one: "Observation", summary: "LinkSummary", *, losing: bool) -> list[str]:
+    from strait.cli.tables import shown
+
+    if summary.error and not one.plans:
+        return [summary.link, shown(summary.badge), *[UNKNOWN] * (8 + losing), summary.trouble]
+    issue = summary.trouble
     if summary.error:
-        return [summary.link, summary.state, *["-"] * 7, summary.trouble]
+        issue += f"; all figures are {lasting(time.monotonic() - one.at)} old"
     figures = _figures(one)
+    sent = figures["bytes_per_second"]
     return [
         summary.link,
-        summary.state,
+        shown(summary.badge),
         f"{summary.partitions:,}",
         f"{summary.caught_up:,}",
-        f"{summary.lag_records:,}",
-        f"{summary.records_per_second:,.0f}",
-        f"{(figures['bytes_per_second'] or 0) / 1e6:,.1f}",
-        _number(figures["latency_ms_p50"], 1),
-        _number(figures["latency_ms_p99"], 1),
-        summary.trouble,
+        at_least(summary.lag_records, summary.lag_unknown),
+        lasting(summary.lag_seconds),
+        *[lasting(summary.seconds_to_loss)] * losing,
+        count(summary.records_per_second),
+        _number(None if sent is None else sent / 1e6),
+        _number(figures["latency_ms_p50"]),
+        _number(figures["latency_ms_p99"]),
+        issue,
     ]
 
 
-def _partition_cells(one: "Ranked") -> list[str]:
+def _partition_cells(one: "Ranked", badge: "Badge", *, losing: bool) -> list[str]:
+    from strait.cli.tables import shown
+
     row = one.row
     return [
         one.link,
         row.topic if row.partition is None else f"{row.topic}-{row.partition}",
-        "-" if row.slot is None else str(row.slot),
-        row.state,
-        _number(row.lag_records if row.lag_records >= 0 else None),
-        _number(row.lag_seconds if row.lag_seconds >= 0 else None, 1),
-        _number(row.records_per_second),
+        UNKNOWN if row.slot is None else str(row.slot),
+        shown(badge),
+        count(row.lag_records),
+        lasting(row.lag_seconds),
+        *[lasting(row.seconds_to_loss)] * losing,
+        count(row.records_per_second),
         f"{row.reason}: {row.detail}" if row.reason else row.detail,
     ]
 
 
-def _number(value: float | None, digits: int = 0) -> str:
-    return "-" if value is None else f"{value:,.{digits}f}"
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:,.1f}"

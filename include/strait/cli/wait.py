@@ -10,6 +10,7 @@ import typer
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link, seconds
 from strait.cli.printing import echo
 from strait.errors import ClusterUnavailable, StateError, StraitError
+from strait.planning.status.figures import records_behind
 from strait.reasons import Reason
 
 if TYPE_CHECKING:
@@ -89,9 +90,11 @@ def not_caught_up(status: "LinkStatus") -> str:
         return ""
     reasons = sorted({row.reason for row in behind if row.state == "waiting" and row.reason})
     waiting = f", waiting: {', '.join(reasons)}" if reasons else ""
-    text = f"{len(behind)} of {len(rows)} partitions have not caught up, {status.lag_records:,} records behind"
-    if status.held_back_records:
-        text += f", {status.held_back_records:,} held back by open transactions"
+    found = status.summary
+    lag = records_behind(found.lag_records, found.lag_unknown)
+    text = f"{len(behind)} of {len(rows)} partitions have not caught up, {lag}"
+    if found.held_back_records:
+        text += f", {found.held_back_records:,} held back by open transactions"
     return text + waiting
 
 

@@ -22,6 +22,7 @@ from strait.planning.status.explaining import explained, nearly_selected
 from strait.planning.status.needs import Need
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status, with_quarantined
+from strait.planning.status.summary import LinkSummary, summary_of
 from strait.planning.topics.selection import Selection, select
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import ConfiguredLink
@@ -29,6 +30,16 @@ from strait.state.reader import StateReader
 from strait.state.schema import Pause
 
 _POLL_SECONDS = 0.2
+_FIGURES = (
+    "badge",
+    "lag_known",
+    "lag_unknown",
+    "lag_records",
+    "lag_seconds",
+    "held_back_records",
+    "records_per_second",
+    "seconds_to_loss",
+)
 QUARANTINE_READ = 1_000
 """Offsets of the quarantine topic that are read to count its records."""
 
@@ -81,21 +92,13 @@ class LinkStatus:
         return bool(self.groups) and all(group.healthy for group in self.groups)
 
     @property
-    def lag_records(self) -> int:
-        return sum(group.lag_records for group in self.groups)
-
-    @property
-    def held_back_records(self) -> int:
-        """Records held back by open transactions on the source."""
-        return sum(group.held_back_records for group in self.groups)
-
-    @property
-    def records_per_second(self) -> float:
-        return sum(group.records_per_second for group in self.groups)
+    def summary(self) -> LinkSummary:
+        """Its key figures and its state as operators see it."""
+        return summary_of(self.link, self.source, self.destination, self.groups, self.pauses, self.needs)
 
     def as_data(self) -> dict[str, Any]:
         """Return the same, machine-readable; rows and slots name their task group."""
-        groups = [group.as_data() for group in self.groups]
+        groups, summary = [group.as_data() for group in self.groups], self.summary.as_data()
         return {
             "link": self.link,
             "source": self.source,
@@ -104,10 +107,7 @@ class LinkStatus:
             "stopped": self.stopped,
             "stopped_by": self.stopped_by,
             "healthy": self.healthy,
-            "lag_known": all(group.lag_known for group in self.groups),
-            "lag_records": self.lag_records,
-            "held_back_records": self.held_back_records,
-            "records_per_second": self.records_per_second,
+            **{key: summary[key] for key in _FIGURES},
             "groups": [{key: each[key] for key in each if key not in ("slots", "partitions")} for each in groups],
             "slots": [{"group": each["group"], **slot} for each in groups for slot in each["slots"]],
             "partitions": [{"group": each["group"], **row} for each in groups for row in each["partitions"]],

@@ -131,7 +131,7 @@ LINKS: tuple[Family, ...] = (
         "gauge",
         "The same in bytes, compressed.",
         ("group",),
-        of_groups(lambda s: sum(slot.bytes_per_second for slot in s.slots if not slot.silent)),
+        of_groups(lambda s: s.bytes_per_second),
     ),
     Family(
         "strait_latency_seconds",

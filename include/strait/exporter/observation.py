@@ -1,10 +1,13 @@
 """The state of one link at one moment, as an exporter knows it. Plain data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from strait.planning.plan.pauses import pauses_of
 from strait.planning.status.needs import Need
 from strait.planning.status.status import Status
+from strait.planning.status.summary import LinkSummary, summary_of
+from strait.planning.status.words import STATES
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.schema import Loss, Plan, Report
@@ -18,7 +21,7 @@ class Observation:
 
     Attributes:
         at: time of the observation, in seconds of the monotonic clock.
-        error: why the link could not be observed; "" if it was. On an error, only the names and ``at`` are set.
+        error: why the link cannot be observed now; "" if it was. All else is then the last observation, if there was any.
         plans: task group -> its current plan.
         statuses: one of each task group.
         reports: (task group, slot) -> the parts of its newest report.
@@ -44,3 +47,14 @@ class Observation:
     group_sync: GroupSyncReport | None = None
     failovers: Mapping[str, Failover] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
+
+    @property
+    def summary(self) -> LinkSummary:
+        """Its key figures and its state as operators see it."""
+        if self.error and not self.plans:
+            return LinkSummary(self.link, self.source, self.destination, error=self.error)
+        pauses = pauses_of(self.plans.values())
+        found = summary_of(self.link, self.source, self.destination, self.statuses, pauses, self.needs)
+        if not self.error:
+            return found
+        return replace(found, state="error", badge=STATES["error"], healthy=False, error=self.error)

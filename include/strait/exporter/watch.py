@@ -39,6 +39,8 @@ class LinkWatch(BackgroundWatch[Observation]):
         self._written: dict[TopicPartition, int] = {}
 
     def _failed(self, link: ConfiguredLink | None, error: str) -> Observation:
+        if self.newest is not None:
+            return replace(self.newest, error=error)
         ends = ("", "") if link is None else (link.source.name, link.destination.name)
         return Observation(self._link, *ends, time.monotonic(), error=error)
 

@@ -5,12 +5,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from strait.model import TopicAcl, TopicPartition
-from strait.planning.history.overrun import duration
+from strait.planning.status.figures import records_behind
 from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import known_total
 from strait.planning.waves import WHOLE_LINK, Wave, wave_of
 from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
-from strait.text import listed, utc
+from strait.text import duration, listed, utc
 
 Ends = Mapping[TopicPartition, int]
 
@@ -84,8 +85,8 @@ def copying(
         passing = all(row.state == "starting" or (patient and row.reason == Reason.SLOT_SILENT) for row in left)
         verdict = Verdict.WAITING if passing else Verdict.FAILED
         return Check(verdict, f"{len(left)} of {len(rows)} partitions are not copied: {listed(shown)}")
-    lag = sum(max(0, row.lag_records) for row in rows)
-    text = f"{len(rows)} partitions are copied, {lag:,} records behind"
+    lag = records_behind(known_total((row.lag_records for row in rows), 0), sum(row.lag_records < 0 for row in rows))
+    text = f"{len(rows)} partitions are copied, {lag}"
     held = [row for row in rows if row.reason == Reason.OPEN_TRANSACTION]
     if not held:
         return Check(Verdict.DONE, text)

@@ -5,10 +5,9 @@ from collections.abc import Collection, Sequence
 from strait.config import naming
 from strait.planning.consumer_groups import GroupStatus, OffsetState, reserved
 from strait.planning.failover import Check, Verdict
-from strait.planning.history.overrun import duration
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.translation import Fit
-from strait.text import listed
+from strait.text import duration, listed
 
 ALL_GROUPS = "*"
 """As a name of a group to accept: any group."""

@@ -9,11 +9,10 @@ from strait.planning.consumer_groups import GroupStatus, reserved
 from strait.planning.failover import records
 from strait.planning.failover_groups import moved
 from strait.planning.held_elsewhere import described
-from strait.planning.history.overrun import duration
 from strait.planning.recovery_point import LastWords, not_copied
 from strait.state.failover_records import Continues, Failover, FailoverGroup, FailoverTopic, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
-from strait.text import listed
+from strait.text import duration, listed
 
 _WORDS: Mapping[Continues, str] = {
     "exactly": "continue exactly where they stopped",
@@ -98,7 +97,7 @@ def topics_of(
 
 
 def screen_parts(record: Failover, servers: str) -> dict[str, list[str]]:
-    """Return the lines for operators, by what they are about.
+    """Return the lines for operators, by subject.
 
     Args:
         servers: the destination's addresses; empty: not named.

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from strait.model import TopicPartition
 from strait.planning.failover import Check, Ends, Verdict, range_of, records
-from strait.planning.history.overrun import duration
 from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
 from strait.state.report_changes import ReportChanges
 from strait.state.schema import PartitionReport, Plan, Report
-from strait.text import listed
+from strait.text import duration, listed
 
 _SILENT_MS = 60_000
 """Partitions whose last report is older than the newest one by more than this were not being replicated."""

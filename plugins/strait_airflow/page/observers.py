@@ -11,6 +11,7 @@ from strait.errors import ConfigError, StraitError
 from strait.exporter.watch import LinkWatch
 from strait.planning.history.sample import Sample
 from strait.planning.status.rows import SILENT_MS
+from strait_airflow.page.views.links import LOOK_SECONDS
 from strait_airflow.page.watches.applications import ApplicationsWatch
 from strait_airflow.page.watches.failovers import FailoversWatch
 from strait_airflow.page.watches.groups import GroupsWatch
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 Seen = TypeVar("Seen", covariant=True)
 
-LOOK_SECONDS = 2.0
 IDLE_SECONDS = 120.0
 _SWEEP_SECONDS = 10.0
 

@@ -72,11 +72,12 @@ def test_the_widget_on_airflows_home_page(page: Page) -> None:
     """With as much of React as it uses."""
     script = """
         const said = [];
-        const links = [{ link: "\\u202eorders", state: "waiting", needs_person: true, error: text }];
+        const links = [{ link: "\\u202eorders", error: text }];
+        const seen = { links, total: 1, summary: { links: 1, looking: 0, states: [] } };
         globalThis.ReactRouterDOM = { Link: "a" };
         globalThis.React = {
           useEffect() {},
-          useState: () => [{ links, error: text }],
+          useState: () => [{ seen, error: text }],
           createElement(tag, attributes, ...children) {
             if (tag instanceof Function) return tag(attributes);
             said.push(...children.filter((child) => typeof child === "string"));

@@ -1,17 +1,45 @@
 """What the page says of applications."""
 
+from strait.exporter.observation import Observation
+from strait.planning.status.status import SlotStatus, Status
 from strait_airflow.page.views.details import applications_view
 from strait_airflow.page.watches.applications import ApplicationsSeen
 
-ONE = {"name": "strait-l-default", "not_before_ms": None, "submissions": [], "log_lines": ["a line"]}
+ONE = {
+    "name": "strait-l-default",
+    "group": "default",
+    "standby": False,
+    "not_before_ms": None,
+    "submissions": [{"state": "running"}],
+    "log_lines": ["a line"],
+}
+
+
+def link(slot: SlotStatus) -> Observation:
+    return Observation("l", "a", "b", 0.0, statuses=(Status("l", "default", 1, False, (slot,), ()),))
+
+
+def words(slot: SlotStatus, **changed: object) -> str:
+    seen = ApplicationsSeen((ONE | changed,))
+    return str(applications_view(seen, link(slot), logs=True)["applications"][0]["badge"]["word"])
 
 
 def test_lines_of_logs_are_for_those_who_may_read_logs():
     seen = ApplicationsSeen((ONE,))
-    assert applications_view(seen, logs=True)["applications"] == [ONE]
-    assert applications_view(seen, logs=False)["applications"] == [ONE | {"log_lines": []}]
+    assert applications_view(seen, None, logs=True)["applications"][0]["log_lines"] == ["a line"]
+    assert applications_view(seen, None, logs=False)["applications"][0]["log_lines"] == []
 
 
 def test_before_the_first_look_is_over_nothing_is_said_to_be_missing():
-    assert applications_view(None, logs=True)["looking"]
-    assert not applications_view(ApplicationsSeen(error="gone"), logs=True)["looking"]
+    assert applications_view(None, None, logs=True)["looking"]
+    assert not applications_view(ApplicationsSeen(error="gone"), None, logs=True)["looking"]
+
+
+def test_one_that_runs_while_its_slots_do_not_report_is_not_well():
+    silent = SlotStatus(0, silent=True, age_ms=600_000)
+    assert words(SlotStatus(0, silent=False, age_ms=1)) == "running"
+    assert words(silent) == "no report"
+    assert words(SlotStatus(0, silent=True, age_ms=None, starting=True)) == "running"
+    assert words(silent, standby=True) == "running"  # it reports once it replicates
+    assert words(silent, submissions=[{"state": "submitted"}]) == "submitted"
+    assert words(silent, submissions=[{"state": "dead"}]) == "exited"

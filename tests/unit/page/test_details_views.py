@@ -11,6 +11,7 @@ from strait.reasons import Reason
 from strait.state.quarantine_log import Entry
 from strait.state.schema import Loss, Pause, Plan, PlannedTopic, TopicPolicy
 from strait_airflow.page.views.details import link_details, partition_details, partition_runs, quarantine_page
+from strait_airflow.page.views.links import Now
 from strait_airflow.page.watches.quarantine import QuarantineSeen
 from strait_airflow.page.watches.runs import RunsSeen
 from support.model.reports import plain_run
@@ -85,7 +86,7 @@ def test_of_a_partition_that_is_not_planned_nothing_is_known(topic, partition):
 
 def test_a_link_shows_its_newest_losses_first_and_every_plan():
     many = Observation("l", "a", "b", 0.0, plans=PLANS, losses=tuple(loss("x", 0, at) for at in range(70)))
-    found = link_details("l", many)
+    found = link_details("l", many, Now(1.0, 1))
     assert [one["at_ms"] for one in found["losses_newest"]] == list(range(69, 19, -1))
     assert [(one["group"], one["version"], one["topics"]) for one in found["plans"]] == [
         ("big", 2, 1),

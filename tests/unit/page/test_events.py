@@ -43,7 +43,6 @@ LOST = (loss(1, 60), loss(0, 40))
 @pytest.mark.parametrize(
     ("what", "event"),
     [
-        (seen(plan("default", 10), plan("big", 9)), (10, "plan 10 of task group default published")),
         (seen(plan("default", 10, stopped=True)), (10, "plan 10 of task group default published, which stops it")),
         (seen(plan("default", 10, *PAUSED)), (30, "x-3 paused by ann: slow")),
         (seen(plan("default", 10, *PAUSED[:1])), (20, "the link paused by bob")),
@@ -66,3 +65,4 @@ def test_the_newest_of_all_kinds_is_told(what, event):
 
 def test_a_link_to_which_nothing_was_done_has_none():
     assert last_event(seen()) is None
+    assert last_event(seen(plan("default", 10), plan("big", 9))) is None  # plans are published all the time

@@ -1,12 +1,15 @@
 """What the page says of consumer groups."""
 
+from dataclasses import replace
+
 import pytest
 
 from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
-from strait_airflow.page.views.groups import group_details, groups_page
+from strait_airflow.page.views.groups import Sync, group_details, groups_page
 from strait_airflow.page.watches.groups import GroupsSeen
 
+NO_SYNC = Sync(False, None, 1)
 HERE, THERE = Side("classic", "Stable", "consumer"), Side("classic", "Empty")
 
 
@@ -30,7 +33,7 @@ SEEN = GroupsSeen(1_000, GROUPS)
 
 
 def names(**asked: object) -> list[str]:
-    page = groups_page(SEEN, None, **{"search": "", "state": "", "offset": 0, "limit": 20} | asked)  # type: ignore[arg-type]
+    page = groups_page(SEEN, NO_SYNC, **{"search": "", "state": "", "offset": 0, "limit": 20} | asked)  # type: ignore[arg-type]
     return [row["group"] for row in page["rows"]]
 
 
@@ -52,13 +55,13 @@ def test_groups_are_searched_filtered_and_paged(asked, found):
 
 
 def test_a_look_that_failed_says_so_and_one_that_is_not_over_too():
-    failed = groups_page(GroupsSeen(1, error="cluster a: gone"), None, search="", state="", offset=0, limit=20)
+    failed = groups_page(GroupsSeen(1, error="cluster a: gone"), NO_SYNC, search="", state="", offset=0, limit=20)
     assert (failed["looking"], failed["error"], failed["rows"]) == (False, "cluster a: gone", [])
-    assert groups_page(None, None, search="", state="", offset=0, limit=20)["looking"]
+    assert groups_page(None, NO_SYNC, search="", state="", offset=0, limit=20)["looking"]
 
 
 def test_the_most_urgent_partition_of_a_group_stands_first():
-    details = group_details(SEEN, None, "much", offset=0, limit=1)
+    details = group_details(SEEN, NO_SYNC, "much", offset=0, limit=1)
     assert details is not None
     assert (details["total"], details["rereads"], details["synced"]) == (2, 1000, False)
     (row,) = details["rows"]
@@ -67,7 +70,7 @@ def test_the_most_urgent_partition_of_a_group_stands_first():
         "behind",
         "the destination has an earlier offset or none",
     )
-    assert group_details(SEEN, None, "none", offset=0, limit=1) is None
+    assert group_details(SEEN, NO_SYNC, "none", offset=0, limit=1) is None
 
 
 @pytest.mark.parametrize(
@@ -78,12 +81,15 @@ def test_the_most_urgent_partition_of_a_group_stands_first():
     ],
 )
 def test_of_a_group_that_could_not_be_looked_at_nobody_says_that_there_is_none(seen, told):
-    assert group_details(seen, None, "much", offset=0, limit=1) == told
+    found = group_details(seen, NO_SYNC, "much", offset=0, limit=1)
+    assert found is not None
+    assert {name: found[name] for name in ("looking", "error")} == told
+    assert "rows" not in found
 
 
 def test_a_group_that_the_link_found_in_sync_says_when_unless_that_is_not_known_of_each():
-    def at(report: GroupSyncReport | None, name: str) -> object:
-        page = groups_page(SEEN, report, search=name, state="", offset=0, limit=1)
+    def at(report: GroupSyncReport | None, name: str, now_ms: int = 9_007) -> object:
+        page = groups_page(SEEN, Sync(True, report, now_ms), search=name, state="", offset=0, limit=1)
         return page["rows"][0]["synced_at_ms"]
 
     report = GroupSyncReport(
@@ -103,3 +109,18 @@ def test_a_group_that_the_link_found_in_sync_says_when_unless_that_is_not_known_
     assert at(report.model_copy(update={"in_sync": 2}), "little") is None
     assert at(report.model_copy(update={"trouble": "gone"}), "little") is None
     assert at(None, "little") is None
+    assert at(report, "little", now_ms=9_008) is None  # three intervals are over
+    late = Sync(True, report, 208_000).as_data()
+    assert (late["late"], late["age_seconds"]) == (True, 207.993)
+
+
+def test_a_link_that_synchronizes_and_whose_application_does_not_report_is_told_from_one_that_does_not():
+    assert Sync(True, None, 1).as_data() == {"wanted": True, "report": None}
+    assert Sync(False, None, 1).as_data() == {"wanted": False, "report": None}
+
+
+def test_a_look_that_fails_leaves_the_groups_of_the_last_one():
+    failed = replace(SEEN, error="cluster a: gone")
+    found = group_details(failed, NO_SYNC, "much", offset=0, limit=1)
+    assert found is not None
+    assert (found["error"], len(found["rows"])) == ("cluster a: gone", 1)

@@ -51,6 +51,9 @@ def test_a_report_has_its_steps_and_a_line_that_sums_it_up():
     assert found["screen"]["next"][0] == "start producers and consumers on b"
     assert report(FailoversSeen((record(8),)), "8")["screen"] == {}  # type: ignore[index]
     assert report(FailoversSeen(()), "7") is None
-    assert report(None, "7") == {"looking": True, "error": ""}
-    assert report(FailoversSeen(error="gone"), "7") == {"looking": False, "error": "gone"}
+    unread = {"age_seconds": None, "every_seconds": None}
+    assert report(None, "7") == {"looking": True, "error": ""} | unread
+    failed = report(FailoversSeen(error="gone"), "7")
+    assert failed is not None
+    assert (failed["looking"], failed["error"], "steps" in failed) == (False, "gone", False)
     assert recovery_page(None, offset=0, limit=2)["looking"]

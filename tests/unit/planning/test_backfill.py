@@ -93,9 +93,9 @@ def lines(rate: float, lag: int, limit: int | None = None) -> list[str]:
 @pytest.mark.parametrize(
     ("rate", "lag", "limit", "said"),
     [
-        (500_000.0, 10, None, "about 2.0 h at 0.50 MB/s, what it copies now"),
-        (500_000.0, 10, 250_000, "about 4.0 h at 0.25 MB/s, its budget"),
-        (500_000.0, 0, 1_000_000, "about 60 min at 1.00 MB/s, its budget"),
+        (500_000.0, 10, None, "about 2 h at 0.50 MB/s, what it copies now"),
+        (500_000.0, 10, 250_000, "about 4 h at 0.25 MB/s, its budget"),
+        (500_000.0, 0, 1_000_000, "about 1 h at 1.00 MB/s, its budget"),
         (500_000.0, 0, None, "duration unknown: no backlog has been measured on this link yet"),
     ],
 )
@@ -111,7 +111,7 @@ def test_nothing_to_copy_is_not_worth_a_line() -> None:
 
 def test_how_long_it_takes_is_told_by_the_lanes_own_budget_and_hours() -> None:
     own = {"bytes_per_second": 500_000, "hours": ["22:00-23:00"], "timezone": "UTC"}
-    for records, hours in ((1, "27.0 h"), (10**9, "2.0 h")):  # only what the lane copies waits for its hours
+    for records, hours in ((1, "1 d 3 h"), (10**9, "2 h")):  # only what the lane copies waits for its hours
         settings = link(
             topics={"regex": [".*"], "budget": {"bytes_per_second": 500_000, "backfill": own}},
             groups={"default": {}, "backfill": {}},

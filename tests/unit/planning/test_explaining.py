@@ -9,6 +9,7 @@ from strait.planning.status.explaining import explained, nearly_selected
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.planning.status.summary import LinkSummary, summary_of
+from strait.planning.status.words import Badge, Level
 from strait.planning.topics.selection import Selection, select
 from strait.state.schema import Pause
 from unit.planning.test_plan import link
@@ -86,7 +87,9 @@ def test_a_link_is_in_one_state(groups: tuple[Status, ...], pauses: tuple[Pause,
 def test_a_link_is_summed_up() -> None:
     found = summary_of("l", "a", "b", [group(COPYING, CAUGHT_UP), group(DENIED, PAUSED, DENIED)], ())
     waiting = (("paused", 1), ("source_denied", 2))
-    assert found == LinkSummary("l", "a", "b", "waiting", 1, 5, 1, 25, 0.0, waiting, healthy=True, lag_known=True)
+    badge = Badge("halted", Level.PERSON)
+    known = {"healthy": True, "lag_known": True, "badge": badge}
+    assert found == LinkSummary("l", "a", "b", "waiting", 1, 5, 1, 25, None, waiting, **known)
     assert found.trouble == "1 paused, 2 source_denied"
     assert replace(found, error="away").trouble == "away"
 
@@ -105,5 +108,8 @@ def test_a_link_that_cannot_be_looked_at_is_not_well_and_its_lag_is_not_known() 
     assert (away["healthy"], away["lag_known"]) == (False, False)
     unknown = replace(group(COPYING).partitions[0], lag_records=-1)
     silent = replace(group(COPYING), partitions=(unknown,))
-    assert not summary_of("l", "a", "b", [silent], ()).lag_known
+    found = summary_of("l", "a", "b", [silent], ())
+    assert (found.lag_known, found.lag_unknown, found.lag_records) == (False, 1, None)
+    some = summary_of("l", "a", "b", [silent, group(COPYING)], ())
+    assert (some.lag_unknown, some.lag_records) == (1, 5)
     assert summary_of("l", "a", "b", [group(COPYING)], ()).lag_known

@@ -94,7 +94,7 @@ def test_the_first_partition_that_retention_will_reach_is_told():
     status = status_of("l", "default", plan({"orders": 2}), now, now_ms=3_600_000, earlier=then)
     (orders,) = topic_metrics(status, {}, {}, now)
     assert orders.seconds_to_loss == 4 * 3600
-    assert str(orders).endswith("retention deletes what is not copied in 4.0 h")
+    assert str(orders).endswith("retention deletes what is not copied in 4 h")
     (unknown,) = figures(plan({"orders": 2}), now)
     assert unknown.seconds_to_loss is None
 
@@ -114,7 +114,7 @@ def test_what_waits_is_counted_by_reason():
     now = reports(3000, entry(0, 5), entry(1, 5, reason="corrupt_batch"), entry(2, 5, reason="corrupt_batch"))
     (orders,) = figures(plan({"orders": 3}), now)
     assert orders.waiting == {"corrupt_batch": 2}
-    assert "2 of 3 partitions wait: corrupt_batch" in str(orders)
+    assert "2 of 3 partitions waiting: corrupt_batch" in str(orders)
 
 
 def test_a_topic_that_waits_as_a_whole_and_partitions_that_nobody_reports_are_not_forgotten():

@@ -8,8 +8,9 @@ from strait.config.links import Link
 from strait.errors import ConfigError
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.history.lag_growth import AGES_SECONDS, LATE_SECONDS, Growth, growing, late
+from strait.planning.history.overrun import WARN_SECONDS
 from strait.planning.plan.planner import survey
-from strait.planning.status.needs import LOSS_SECONDS, ONLY_AN_OPERATOR, Circumstances, Need, needs_of
+from strait.planning.status.needs import ONLY_AN_OPERATOR, Circumstances, Need, needs_of
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.planning.topics.emptied import check_not_emptied
@@ -61,8 +62,8 @@ def test_one_more_partition_of_a_topic_is_the_same_incident():
 
 
 def test_a_loss_that_is_near_needs_one_unless_the_partition_catches_up_before():
-    assert needs(row(seconds_to_loss=LOSS_SECONDS)) == []
-    (need,) = needs(row(0, seconds_to_loss=LOSS_SECONDS - 1), row(1, seconds_to_loss=600.0))
+    assert needs(row(seconds_to_loss=WARN_SECONDS)) == []
+    (need,) = needs(row(0, seconds_to_loss=WARN_SECONDS - 1), row(1, seconds_to_loss=600.0))
     assert need.text == "topic orders 0-1: retention deletes unreplicated records in 10 min"
     assert needs(row(seconds_to_loss=600.0, seconds_to_catch_up=599.0)) == []
     assert needs(row(seconds_to_loss=600.0, seconds_to_catch_up=601.0))

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from strait.planning.history.overrun import duration, lags, observations, seconds_to_loss
+from strait.planning.history.overrun import lags, observations, seconds_to_loss
 from strait.state.schema import PartitionReport, Report
+from strait.text import duration
 from support.model.reports import plain_report
 
 HOUR_MS = 3_600_000
@@ -77,6 +78,16 @@ def test_only_a_group_that_lags_has_something_to_lose() -> None:
     assert lags("other", reports)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2.0 h")])
+LONG = [
+    (3570, "1 h"),
+    (7100, "1 h 58 min"),
+    (7200, "2 h"),
+    (86_390, "1 d"),
+    (263_000, "3 d 1 h"),
+    (10**9, "11574 d 1 h"),
+]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (119, "119 s"), (120, "2 min"), *LONG])
 def test_it_is_told_in_a_fitting_unit(seconds: float, text: str) -> None:
     assert duration(seconds) == text

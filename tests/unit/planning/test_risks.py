@@ -112,7 +112,7 @@ def test_rights_that_are_known_to_be_missing_are_told_and_unknown_ones_are_not()
 def test_brokers_that_forget_producers_within_hours_are_a_risk_to_the_whole_link() -> None:
     (risk,) = forgetful(2 * HOUR_MS)
     assert (risk.topic, risk.code) == ("", "short_producer_expiration")
-    assert "set producer.id.expiration.ms to 3.0 h or more" in risk.detail
+    assert "set producer.id.expiration.ms to 3 h or more" in risk.detail
     assert forgetful(24 * HOUR_MS) == ()
     assert found(known=Known()) == [], "unknown"
 

@@ -12,6 +12,7 @@ from strait.planning.history.pace import Pace
 from strait.planning.status.rows import SILENT_MS, PartitionStatus, Rows
 from strait.planning.status.status import Opening, Status, status_of, with_quarantined
 from strait.planning.status.summary import summary_of
+from strait.planning.status.words import STATES, of_slot
 from strait.state.schema import (
     HeartbeatReport,
     PartitionReport,
@@ -125,8 +126,47 @@ def test_looking_again_makes_only_those_rows_anew_of_which_something_was_said() 
 def test_a_silent_slot_is_a_reason_and_the_last_position_stays_to_be_seen() -> None:
     found = status(plan(0, 1), report(0, partition(0)), report(1, partition(1), age_ms=SILENT_MS + 1))
     assert states(found) == [(0, "copying", ""), (1, "waiting", "slot_silent")]
-    assert found.partitions[1].position == 5
+    silent = found.partitions[1]
+    assert silent.position == 5
     assert [slot.silent for slot in found.slots] == [False, True]
+    assert (silent.end, silent.lag_records, silent.lag_seconds, silent.records_per_second) == (-1, -1, -1.0, None)
+    assert silent.detail == "slot 1 has not reported for 5 s"
+    assert (found.lag_records, found.lag_unknown, found.records_per_second) == (4, 1, 10.0)
+
+
+def test_of_slots_that_do_not_report_nothing_is_known_and_how_long_is_said() -> None:
+    found = status(plan(0, 1), report(0, partition(0), age_ms=600_000), report(1, partition(1), age_ms=180_000))
+    assert [row.detail for row in found.partitions] == [
+        "slot 0 has not reported for 10 min",
+        "slot 1 has not reported for 3 min",
+    ]
+    assert (found.lag_records, found.lag_unknown, found.held_back_records) == (None, 2, None)
+    assert (found.records_per_second, found.bytes_per_second) == (None, None)
+    summary = summary_of("l", "a", "b", [found], ())
+    assert (summary.lag_records, summary.records_per_second, summary.lag_seconds) == (None, None, None)
+    assert summary.badge == STATES["silent"]
+    link = LinkStatus("l", "a", "b", (found,), ())
+    assert not_caught_up(link).startswith("2 of 2 partitions have not caught up, how many records behind is unknown")
+
+
+def test_the_time_to_a_loss_runs_on_while_a_slot_does_not_report() -> None:
+    def foreseen(age_ms: int) -> float | None:
+        then = report(0, partition(0, log_start=0), age_ms=age_ms + 100_000)
+        now = report(0, partition(0, log_start=1), age_ms=age_ms)
+        by_slot, earlier = {("default", 0): (now,)}, {("default", 0): (then,)}
+        return status_of("l", "default", plan(0), by_slot, NOW_MS, earlier=earlier).partitions[0].seconds_to_loss
+
+    assert (foreseen(0), foreseen(60_000)) == (400.0, 340.0)
+
+
+def test_an_application_that_may_still_be_starting_is_no_fault() -> None:
+    new = plan(0).model_copy(update={"published_at_ms": NOW_MS - 20_000})
+    found = status(new)
+    assert found.slots[0].starting
+    assert of_slot(found.slots[0]) == STATES["starting"]
+    assert found.partitions[0].detail == "slot 0 has not reported yet; its plan is less than 90 s old"
+    assert not status(new, report(0, partition(0), age_ms=SILENT_MS + 1)).slots[0].starting
+    assert of_slot(status(plan(0)).slots[0]) == STATES["silent"]
 
 
 def test_partitions_of_a_stopped_link_are_no_trouble() -> None:
@@ -284,7 +324,7 @@ def test_how_long_it_takes_is_told_with_the_hours_in_which_nothing_is_copied() -
         "l", "default", limited, {("default", 0): (report(0, partition(0)),)}, NOW_MS, pace=pace
     ).partitions
     assert row.seconds_to_catch_up == 2 * 24 * 3600  # of which it begins 1,000 s after the first hour has begun
-    assert row.detail == "about 48.0 h until caught up"
+    assert row.detail == "about 2 d until caught up"
 
 
 def test_a_topic_that_waits_for_approval_is_nothing_to_catch_up_with() -> None:

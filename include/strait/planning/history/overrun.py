@@ -70,13 +70,6 @@ def lags(group: str, reports: Reports) -> bool:
     return any(seen.left_records > 0 for _, seen in _seen(group, reports))
 
 
-def duration(seconds: float) -> str:
-    """Return a duration as human-readable text."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def _seen(group: str, reports: Reports) -> Iterator[tuple[TopicPartition, Observation]]:
     for (of_group, _), parts in reports.items():
         for report in parts if of_group == group else ():

@@ -8,11 +8,11 @@ from strait.config.hours import Hours
 from strait.config.links import Link
 from strait.model import TopicPartition
 from strait.planning.assignment.backfill_routing import is_long
-from strait.planning.history.overrun import duration
 from strait.planning.plan.planner import Proposal
 from strait.planning.topics.policies import start_of
 from strait.planning.topics.start_offsets import OutOfRange, Range, StartAt, after_copies, first_offset, start_at
 from strait.state.schema import Report
+from strait.text import duration
 
 ASSUMED_RECORD_BYTES = 1000
 """Record size in bytes to assume if neither the size of the topic nor that of the link's other records is known."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from strait.model import TopicFacts
-from strait.planning.history.overrun import duration
 from strait.planning.topics.pairs import Pair
+from strait.text import duration
 
 PRODUCER_EXPIRATION = "producer.id.expiration.ms"
 SHORTEST_EXPIRATION_MS = 3 * 3_600_000

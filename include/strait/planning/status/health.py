@@ -11,6 +11,7 @@ from typing import NamedTuple
 from strait.launch.base import Application, State
 from strait.reasons import Reason
 from strait.state.schema import Plan, Report
+from strait.text import duration
 
 SILENT_SECONDS = 30.0
 """A slot reports once per second; the longest pause in normal operation is Spark restarting a failed slot. On an
@@ -152,6 +153,6 @@ def trouble_of(
         starting = min(submitted_seconds, running_seconds) < STARTING_SECONDS
     if silent and not starting:
         slots = ", ".join(map(str, silent))
-        detail = f"no report for {patience.silent_seconds:g} s from slots: {slots}"
+        detail = f"no report for {duration(patience.silent_seconds)} or longer from slots: {slots}"
         return Trouble(plan.group, Reason.SLOT_SILENT, detail)
     return None

@@ -8,12 +8,15 @@ from functools import partial
 from itertools import groupby
 
 from strait.model import TopicPartition
-from strait.planning.history.overrun import WARN_SECONDS, duration
+from strait.planning.history.overrun import WARN_SECONDS
+from strait.planning.status import figures
 from strait.planning.status.rows import PartitionStatus
-from strait.planning.status.status import Status
+from strait.planning.status.status import Status, known_total
+from strait.planning.status.words import word
 from strait.reasons import Reason
 from strait.state.offset_map import source_offset
 from strait.state.schema import OffsetMapping, Plan, Report
+from strait.text import duration
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 Runs = Mapping[tuple[str, int], Sequence[OffsetMapping]]
@@ -31,8 +34,9 @@ class TopicMetrics:
     Attributes:
         partitions: 0 if even their number is unknown.
         records: replicated by the link in its lifetime.
-        records_per_second: average between the two sets of reports.
-        lag_records, lag_seconds: sum of all partitions, and maximum of all partitions.
+        records_per_second: average between the two sets of reports; None: no partition was reported in both.
+        lag_records, lag_seconds: total and maximum of the partitions for which they are known; None: of none.
+        lag_unknown: number of the other partitions.
         held_back_records, held_back_seconds: held back by open transactions on the source; sum and maximum.
         waiting: reason -> number of partitions that wait for it.
         starting: partitions that no slot has started yet.
@@ -43,26 +47,28 @@ class TopicMetrics:
     topic: str
     partitions: int
     records: int
-    records_per_second: float
-    lag_records: int
-    lag_seconds: float
-    held_back_records: int
-    held_back_seconds: float
+    records_per_second: float | None
+    lag_records: int | None
+    lag_seconds: float | None
+    held_back_records: int | None
+    held_back_seconds: float | None
     waiting: Mapping[str, int]
     starting: int
     seconds_to_loss: float | None = None
+    lag_unknown: int = 0
 
     def __str__(self) -> str:
         parts = [
             f"{self.topic}: {self.records:,} records copied",
-            f"{self.records_per_second:,.0f}/s",
-            f"lag {self.lag_records:,} records, {self.lag_seconds:.1f} s",
+            f"{figures.count(self.records_per_second)} records/s",
+            f"lag {figures.at_least(self.lag_records, self.lag_unknown)} records, {figures.lasting(self.lag_seconds)}",
         ]
-        parts += [f"{count} of {self.partitions} partitions wait: {why}" for why, count in sorted(self.waiting.items())]
+        waiting = f"of {self.partitions} partitions {word('waiting')}"
+        parts += [f"{count} {waiting}: {why}" for why, count in sorted(self.waiting.items())]
         if self.held_back_records:
             parts.append(f"{self.held_back_records:,} records held back by open transactions")
         if self.starting:
-            parts.append(f"{self.starting} of {self.partitions} partitions start")
+            parts.append(f"{self.starting} of {self.partitions} partitions {word('starting')}")
         if self.seconds_to_loss is not None and self.seconds_to_loss < WARN_SECONDS:
             parts.append(f"retention deletes what is not copied in {duration(self.seconds_to_loss)}")
         return "; ".join(parts)
@@ -87,14 +93,17 @@ def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) 
                 topic=topic,
                 partitions=len(numbered),
                 records=sum(_copied(runs.get((topic, row.partition or 0), ()), row) for row in numbered),
-                records_per_second=sum(_rate(before, now, (topic, row.partition or 0)) for row in numbered),
-                lag_records=sum(max(0, row.lag_records) for row in rows),
-                lag_seconds=max(0.0, *(row.lag_seconds for row in rows)),
-                held_back_records=sum(max(0, row.held_back_records) for row in rows),
-                held_back_seconds=max(0.0, *(row.held_back_seconds for row in rows)),
+                records_per_second=known_total(_rate(before, now, (topic, row.partition or 0)) for row in numbered),
+                lag_records=known_total(row.lag_records for row in rows),
+                lag_seconds=max((row.lag_seconds for row in rows if row.lag_seconds >= 0), default=None),
+                held_back_records=known_total(row.held_back_records for row in rows),
+                held_back_seconds=max(
+                    (row.held_back_seconds for row in rows if row.held_back_seconds >= 0), default=None
+                ),
                 waiting=Counter(row.reason for row in rows if row.state == "waiting"),
                 starting=sum(row.state == "starting" for row in rows),
                 seconds_to_loss=min(losing) if losing else None,
+                lag_unknown=sum(row.lag_records < 0 for row in rows),
             )
         )
     return found
@@ -152,7 +161,7 @@ def _rate(
     before: Mapping[tuple[str, int], tuple[int, int]],
     now: Mapping[tuple[str, int], tuple[int, int]],
     key: tuple[str, int],
-) -> float:
+) -> float | None:
     if key not in before or key not in now or now[key][0] <= before[key][0]:
-        return 0.0
+        return None
     return max(0, now[key][1] - before[key][1]) * 1000 / (now[key][0] - before[key][0])

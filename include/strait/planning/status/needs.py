@@ -4,25 +4,24 @@ Everything that Strait resolves automatically is absent: an empty list means tha
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from strait.model import TopicPartition, ranges
 from strait.planning.history.lag_growth import Growth
-from strait.planning.history.overrun import duration
+from strait.planning.history.overrun import WARN_SECONDS
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.reasons import Kind, Reason
-
-LOSS_SECONDS = 3600.0
-"""A loss that is less than this ahead needs an operator, unless the partition catches up before."""
+from strait.text import duration
 
 
 class Need(NamedTuple):
     """One action that is needed.
 
     Attributes:
+        topic: which has the problem; "": it is not one of a topic.
         kind: `halted`, `source_missing`, `selection`, `loss`, `lag` or `application`.
         subject: the topic with its reason, or the application.
         text: the observation, as one line.
@@ -33,6 +32,7 @@ class Need(NamedTuple):
     subject: str
     text: str
     remedy: str
+    topic: str = ""
 
     @property
     def id(self) -> str:
@@ -98,6 +98,11 @@ def needs_of(statuses: Sequence[Status], known: Circumstances) -> tuple[Need, ..
     return tuple(found)
 
 
+def late_topics(needs: Iterable[Need]) -> frozenset[str]:
+    """Return the topics of which any partition that is not replicated needs an operator."""
+    return frozenset(need.topic for need in needs if need.kind in ("lag", "source_missing"))
+
+
 _SELECTION = "Correct `topics`, stop the link with `strait stop`, or set `topics.allow_empty: true`"
 _LAG = "Read the reason in `strait status LINK TOPIC`; raise `slots`, `max_slots` or `topics.budget`"
 _LOSS = "Raise `retention.ms` or `retention.bytes` of the source topic, then remove the cause of the lag"
@@ -112,30 +117,32 @@ def _applications(dying: Mapping[str, str]) -> Iterator[Need]:
 def _losses(rows: Sequence[PartitionStatus]) -> Iterator[Need]:
     near: dict[str, list[PartitionStatus]] = defaultdict(list)
     for row in rows:
-        if row.seconds_to_loss is not None and row.seconds_to_loss < LOSS_SECONDS and not _escapes(row):
+        if near_loss(row):
             near[row.topic].append(row)
     for topic, some in sorted(near.items()):
         left = min(row.seconds_to_loss for row in some if row.seconds_to_loss is not None)
         text = f"{_place(topic, some)}: retention deletes unreplicated records in {duration(left)}"
-        yield Need("loss", topic, text, _LOSS)
+        yield Need("loss", topic, text, _LOSS, topic)
 
 
-def _escapes(row: PartitionStatus) -> bool:
+def near_loss(row: PartitionStatus) -> bool:
+    """Return whether retention deletes unreplicated records within a day, before the partition has caught up."""
     left, needed = row.seconds_to_loss, row.seconds_to_catch_up
-    return left is not None and needed is not None and needed < left
+    return left is not None and left < WARN_SECONDS and (needed is None or needed >= left)
 
 
 def _halted(rows: Sequence[PartitionStatus]) -> Iterator[Need]:
     waiting: dict[tuple[str, str], list[PartitionStatus]] = defaultdict(list)
     for row in rows:
-        if _is_halted(row):
+        if is_halted(row):
             waiting[row.topic, row.reason].append(row)
     for (topic, reason), some in sorted(waiting.items()):
         text = f"{_place(topic, some)}: {reason}: {some[0].detail}"
-        yield Need("halted", f"{topic} {reason}", text.rstrip(": ."), Reason(reason).remedy.rstrip("."))
+        yield Need("halted", f"{topic} {reason}", text.rstrip(": ."), Reason(reason).remedy.rstrip("."), topic)
 
 
-def _is_halted(row: PartitionStatus) -> bool:
+def is_halted(row: PartitionStatus) -> bool:
+    """Return whether the partition waits until an operator acts."""
     return row.needs_decision or (row.state == "waiting" and row.reason in ONLY_AN_OPERATOR)
 
 
@@ -143,14 +150,14 @@ def _growing(rows: Sequence[PartitionStatus], growing: Mapping[TopicPartition, G
     late: dict[str, list[PartitionStatus]] = defaultdict(list)
     for row in rows:
         grows = row.partition is not None and TopicPartition(row.topic, row.partition) in growing
-        if grows and not _is_halted(row) and not _skipped(row.reason):
+        if grows and not is_halted(row) and not _skipped(row.reason):
             late[row.topic].append(row)
     for topic, some in sorted(late.items()):
         grown = [growing[TopicPartition(topic, row.partition or 0)] for row in some]
         before, now = sum(one.before for one in grown), sum(one.now for one in grown)
         why = f", {some[0].reason}: {some[0].detail}" if some[0].reason else ""
         text = f"{_place(topic, some)}: the lag only grows: {before:,} to {now:,} records in half an hour{why}"
-        yield Need("lag", topic, text.rstrip(": ."), _LAG)
+        yield Need("lag", topic, text.rstrip(": ."), _LAG, topic)
 
 
 def _skipped(reason: str) -> bool:
@@ -161,7 +168,7 @@ def _missing(rows: Sequence[PartitionStatus], include: Collection[str]) -> Itera
     missing = {row.topic: row for row in rows if row.reason == Reason.SOURCE_MISSING and row.topic in include}
     for topic, row in sorted(missing.items()):
         text = f"topic {topic}: {row.reason}: {row.detail}"
-        yield Need("source_missing", topic, text.rstrip(": ."), Reason.SOURCE_MISSING.remedy.rstrip("."))
+        yield Need("source_missing", topic, text.rstrip(": ."), Reason.SOURCE_MISSING.remedy.rstrip("."), topic)
 
 
 def _place(topic: str, rows: Sequence[PartitionStatus]) -> str:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from strait.model import TopicPartition
-from strait.planning.history.overrun import duration
 from strait.planning.history.pace import Pace
 from strait.reasons import Kind, Reason
 from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
 from strait.state.slot_reports import lag_seconds
+from strait.text import duration
 
 SILENT_MS = 5_000
 """A slot reports once per second; after this time without a report it is silent. Clocks of hosts may differ by less
@@ -25,6 +25,8 @@ _TELL_SECONDS = 5.0  # a shorter time until caught up is not shown
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
     """One row. ``partition`` None: all partitions of a topic, whose number is unknown.
+
+    Of a slot that does not report, ``position`` is the last reported one; its ``end`` and lag are unknown.
 
     Positions are source offsets: ``position`` is the next to replicate, ``end`` the last stable offset, up to which
     records can be read; -1: unknown.
@@ -80,7 +82,7 @@ class Moment(NamedTuple):
     """Input of the rows besides the plan.
 
     Attributes:
-        silent: the slots that do not report.
+        silent: slots that do not report -> how long, as text.
         losing: partition -> seconds until records are lost, if that is foreseen.
         closed: when the task group copies again, as text, if it is outside of its hours; else "".
         elapsed: converts seconds of copying to all seconds that pass meanwhile.
@@ -88,7 +90,7 @@ class Moment(NamedTuple):
 
     now_ms: int
     heard: Mapping[TopicPartition, Heard]
-    silent: frozenset[int]
+    silent: Mapping[int, str]
     losing: Mapping[TopicPartition, float]
     pace: Pace
     closed: str = ""
@@ -132,7 +134,7 @@ class Rows:
                     yield _assigned(topic, place, slot, plan, heard, moment)
                     continue
                 rate = moment.pace.records_per_second.get(place)
-                basis = topic.destination, slot, slot in moment.silent, plan.stopped, rate, moment.closed
+                basis = topic.destination, slot, moment.silent.get(slot), plan.stopped, rate, moment.closed
                 made = before.get(place)
                 if made is None or made.item is not heard.item or made.basis != basis:
                     made = _Made(heard.item, basis, _assigned(topic, place, slot, plan, heard, moment))
@@ -159,12 +161,11 @@ def _assigned(
     topic: PlannedTopic, place: TopicPartition, slot: int, plan: Plan, heard: Heard | None, moment: Moment
 ) -> PartitionStatus:
     """Return the row of a partition that is assigned to a slot."""
-    left, pace = None, moment.pace
+    left, pace, losing = None, moment.pace, moment.losing.get(place)
     if slot in moment.silent and plan.stopped:
         state, reason, detail = "waiting", str(Reason.LINK_STOPPED), "nothing is copied until it is started"
     elif slot in moment.silent:
-        state, reason = "waiting", str(Reason.SLOT_SILENT)
-        detail = f"slot {slot} has not reported for {SILENT_MS // 1000} s"
+        state, reason, detail = "waiting", str(Reason.SLOT_SILENT), moment.silent[slot]
     elif heard is None:
         state, reason, detail = "starting", "", f"slot {slot} has not reported it yet"
     else:
@@ -172,6 +173,9 @@ def _assigned(
         if state in ("starting", "copying") and moment.closed:
             state, reason, detail = "waiting", str(Reason.OUTSIDE_HOURS), moment.closed
     told = _told(heard, moment.now_ms) if heard is not None else {}
+    if slot in moment.silent and heard is not None:
+        told |= _UNKNOWN
+        losing = None if losing is None else max(0.0, losing - (moment.now_ms - heard.report.at_ms) / 1000)
     if reason == Reason.OPEN_TRANSACTION and "held_back_seconds" in told:
         held, seconds = told["held_back_records"], told["held_back_seconds"]
         detail = f"{held:,} records held back for {duration(seconds)}: {detail}"
@@ -185,10 +189,21 @@ def _assigned(
     return PartitionStatus(
         *(place.topic, place.partition, topic.destination, slot, state, reason, detail),
         **told,
-        seconds_to_loss=moment.losing.get(place),
+        seconds_to_loss=losing,
         seconds_to_catch_up=left,
-        records_per_second=pace.records_per_second.get(place),
+        records_per_second=None if slot in moment.silent else pace.records_per_second.get(place),
     )
+
+
+_UNKNOWN: Mapping[str, Any] = {
+    "end": -1,
+    "lag_records": -1,
+    "lag_seconds": -1.0,
+    "high_watermark": -1,
+    "held_back_records": -1,
+    "held_back_seconds": -1.0,
+}
+"""Figures that change while a slot does not report: the last reported ones would be wrong."""
 
 
 def _told(heard: Heard, now_ms: int) -> dict[str, Any]:

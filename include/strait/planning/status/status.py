@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from strait.config.hours import clock
 from strait.config.validation import did_you_mean
@@ -11,15 +11,20 @@ from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.planning.history.overrun import losses_ahead
 from strait.planning.history.pace import Pace
+from strait.planning.status.health import STARTING_SECONDS
 from strait.planning.status.rows import SILENT_MS, Heard, Moment, PartitionStatus, Rows
 from strait.reasons import INTENDED, Reason
+from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.schema import Plan, Report
 from strait.state.slot_reports import said_at
+from strait.text import duration
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
 class SlotStatus:
-    """One slot, by its newest report; ``age_ms`` None: it has never reported. Rates are those of the newest report."""
+    """One slot, by its newest report; ``age_ms`` None: no report was read. Rates are those of the newest report."""
 
     slot: int
     silent: bool
@@ -42,6 +47,17 @@ class SlotStatus:
     """Latency of that heartbeat, from its timestamp to the acknowledgement."""
     heartbeat_trouble: str = ""
     """Why this slot could not write the last heartbeat; empty: no error."""
+    starting: bool = False
+    """It has not reported yet, and its plan is so new that its application may still be starting."""
+
+    @property
+    def silence(self) -> str:
+        """For how long it has not reported, as text."""
+        if self.age_ms is not None:
+            return f"slot {self.slot} has not reported for {duration(self.age_ms / 1000)}"
+        if self.starting:
+            return f"slot {self.slot} has not reported yet; its plan is less than {duration(STARTING_SECONDS)} old"
+        return f"slot {self.slot} has not reported for more than {duration(REPEAT_SECONDS)}, or ever"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +84,29 @@ class Status:
     """None: it has no hours."""
 
     @property
-    def lag_records(self) -> int:
-        """Total of the partitions whose lag is known."""
-        return sum(max(0, row.lag_records) for row in self.partitions)
+    def lag_records(self) -> int | None:
+        """Total of the partitions whose lag is known; None: there are partitions, and it is known of none."""
+        return known_total((row.lag_records for row in self.partitions), empty=0)
 
     @property
-    def held_back_records(self) -> int:
-        """Records held back by open transactions; total of the partitions for which the number is known."""
-        return sum(max(0, row.held_back_records) for row in self.partitions)
+    def lag_unknown(self) -> int:
+        """Number of partitions whose lag is unknown: the lag of all may exceed ``lag_records``."""
+        return sum(row.lag_records < 0 for row in self.partitions)
 
     @property
-    def records_per_second(self) -> float:
-        """Total of the slots that report."""
-        return sum(slot.records_per_second for slot in self.slots if not slot.silent)
+    def held_back_records(self) -> int | None:
+        """Records held back by open transactions; total as ``lag_records``."""
+        return known_total((row.held_back_records for row in self.partitions), empty=0)
+
+    @property
+    def records_per_second(self) -> float | None:
+        """Total of the slots that report; None: no slot reports."""
+        return known_total(slot.records_per_second for slot in self.slots if not slot.silent)
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """The same in bytes, compressed."""
+        return known_total(slot.bytes_per_second for slot in self.slots if not slot.silent)
 
     @property
     def latency_ms_p50(self) -> float | None:
@@ -117,7 +143,7 @@ class Status:
     @property
     def lag_known(self) -> bool:
         """Whether the lag of every partition is known."""
-        return all(row.lag_records >= 0 for row in self.partitions)
+        return not self.lag_unknown
 
     @property
     def healthy(self) -> bool:
@@ -129,6 +155,7 @@ class Status:
         """Return plain data, with the totals."""
         return asdict(self) | {
             "lag_records": self.lag_records,
+            "lag_unknown": self.lag_unknown,
             "held_back_records": self.held_back_records,
             "records_per_second": self.records_per_second,
             "latency_ms_p50": self.latency_ms_p50,
@@ -166,14 +193,15 @@ def status_of(
         _check_known(link, plan, topic)
     of_group = {slot: parts for (name, slot), parts in reports.items() if name == group}
     slots = tuple(
-        _slot(number, of_group.get(number, ()), now_ms, just_heard=number in just_heard) for number in range(plan.slots)
+        _slot(number, of_group.get(number, ()), plan, now_ms, just_heard=number in just_heard)
+        for number in range(plan.slots)
     )
     opening = _opening(plan, now_ms)
     hours = None if plan.backfill is None else plan.backfill.opening
     moment = Moment(
         now_ms,
         _heard(report for parts in of_group.values() for report in parts),
-        frozenset(slot.slot for slot in slots if slot.silent),
+        {slot.slot: slot.silence for slot in slots if slot.silent},
         losses_ahead(group, earlier or {}, reports),
         pace or Pace(),
         _closed(plan, opening),
@@ -221,10 +249,11 @@ def _check_known(link: str, plan: Plan, topic: str) -> None:
         raise ConfigError(f"link {link}", [problem], hint="`strait plan` lists the topics that are left out")
 
 
-def _slot(number: int, parts: Sequence[Report], now_ms: int, *, just_heard: bool) -> SlotStatus:
+def _slot(number: int, parts: Sequence[Report], plan: Plan, now_ms: int, *, just_heard: bool) -> SlotStatus:
     newest = max(parts, key=lambda report: report.at_ms, default=None)
     if newest is None:
-        return SlotStatus(number, silent=True, age_ms=None)
+        is_new = not plan.stopped and now_ms - plan.published_at_ms < STARTING_SECONDS * 1000
+        return SlotStatus(number, silent=True, age_ms=None, starting=is_new)
     age_ms = 0 if just_heard else max(0, now_ms - newest.at_ms)
     beat = newest.heartbeat
     return SlotStatus(
@@ -246,6 +275,17 @@ def _slot(number: int, parts: Sequence[Report], now_ms: int, *, just_heard: bool
         heartbeat_latency_ms=None if beat is None else beat.latency_ms,
         heartbeat_trouble="" if beat is None else beat.trouble,
     )
+
+
+def known_total(values: Iterable[Number | None], empty: Number | None = None) -> Number | None:
+    """Return the total of the known values; None if none is known. None and negative values are unknown.
+
+    Args:
+        empty: the result if there are no values.
+    """
+    found = list(values)
+    known = [value for value in found if value is not None and value >= 0]
+    return sum(known[1:], start=known[0]) if known else None if found else empty
 
 
 def _longest(times: Iterable[float | None]) -> float | None:

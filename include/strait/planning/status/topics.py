@@ -1,12 +1,14 @@
 """Sums up partitions by topic, those with problems first. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from strait.model import ranges
 from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.status import known_total
+from strait.planning.status.words import Badge, most_urgent, of_partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,10 @@ class TopicSummary:
 
     Attributes:
         states: state -> number of partitions in it, the most frequent first.
+        badges: the same as operators see it.
         lag_records: total of the partitions whose lag is known; -1: it is known of none. ``lag_seconds``: the maximum.
+        lag_unknown: number of the other partitions.
+        records_per_second: None: unknown of every partition.
         seconds_to_loss: of the partition that retention reaches first; None: not foreseen.
         reasons: as text, the most urgent first: partitions and reason.
         urgency: 0: a partition needs a decision; 1: one waits; more: no action is needed.
@@ -29,16 +34,28 @@ class TopicSummary:
     seconds_to_loss: float | None
     reasons: tuple[str, ...]
     urgency: int
+    badges: tuple[tuple[Badge, int], ...] = ()
+    lag_unknown: int = 0
+    records_per_second: float | None = None
+
+    @property
+    def badge(self) -> Badge:
+        """The most urgent state of its partitions."""
+        return most_urgent(badge for badge, _ in self.badges)
 
 
-def by_topic(rows: Iterable[PartitionStatus]) -> list[TopicSummary]:
-    """Return the topics that need a decision first, then those that wait, then by lag."""
+def by_topic(rows: Iterable[PartitionStatus], late: Collection[str] = ()) -> list[TopicSummary]:
+    """Return the topics that need a decision first, then those that wait, then by lag.
+
+    Args:
+        late: topics that need an operator for any reason.
+    """
     ordered = sorted(rows, key=lambda row: row.topic)
-    found = [_summary(topic, list(of_topic)) for topic, of_topic in groupby(ordered, key=lambda row: row.topic)]
+    found = [_summary(topic, list(of_topic), late) for topic, of_topic in groupby(ordered, key=lambda row: row.topic)]
     return sorted(found, key=lambda item: (item.urgency, -item.lag_records, item.topic))
 
 
-def _summary(topic: str, rows: Sequence[PartitionStatus]) -> TopicSummary:
+def _summary(topic: str, rows: Sequence[PartitionStatus], late: Collection[str]) -> TopicSummary:
     by_reason: dict[str, list[PartitionStatus]] = {}
     for row in sorted(rows, key=_urgency):
         if row.reason:
@@ -52,6 +69,9 @@ def _summary(topic: str, rows: Sequence[PartitionStatus]) -> TopicSummary:
         min((row.seconds_to_loss for row in rows if row.seconds_to_loss is not None), default=None),
         tuple(_reason(reason, of_reason, len(rows)) for reason, of_reason in by_reason.items()),
         min(_urgency(row) for row in rows),
+        tuple(Counter(of_partition(row, late) for row in rows).most_common()),
+        sum(row.lag_records < 0 for row in rows),
+        known_total(row.records_per_second for row in rows),
     )
 
 

@@ -36,7 +36,7 @@ def runs(name: VisibleLink, topic: str, partition: Partition) -> Data:
 @api.get("/applications")
 def applications(name: VisibleLink, logs: ReadsLogs) -> Data:
     """Return the link's applications, as far as this host can see them."""
-    return applications_view(applications_observers.newest(name), logs=logs)
+    return applications_view(applications_observers.newest(name), observers.newest(name), logs=logs)
 
 
 @api.get("/quarantine")

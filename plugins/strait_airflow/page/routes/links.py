@@ -1,5 +1,6 @@
 """All links, one link, and its partitions."""
 
+import time
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -9,23 +10,41 @@ from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import Changes, VisibleLink, VisibleLinks
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.details import link_details
-from strait_airflow.page.views.links import Question, by_urgency, link_row, partition_page
+from strait_airflow.page.views.links import LinksQuestion, Now, Question, link_row, links_page, partition_page
+from strait_airflow.page.views.topics import topic_page
 from strait_airflow.settings import dags_of, links_with_approval
 
 api = APIRouter(prefix="/api/v1")
-Sort = Literal["topic", "state", "reason", "lag_records", "lag_seconds", "position", "end"]
+LinkSort = Literal["urgency", "link", "lag_records", "lag_seconds", "seconds_to_loss", "records_per_second"]
+Sort = Literal["topic", "state", "reason", "lag_records", "lag_seconds", "position", "end", "seconds_to_loss"]
 
 
 @api.get("/links")
-def links(visible: VisibleLinks) -> Data:
-    """Return every link that the user may see, those that need an operator first."""
-    return {"links": by_urgency([link_row(name, observers.newest(name)) for name in visible])}
+def links(
+    visible: VisibleLinks,
+    search: Search = "",
+    state: Annotated[str, Query(max_length=100)] = "",
+    sort: LinkSort = "urgency",
+    descending: bool = False,
+    offset: Offset = 0,
+    limit: Limit = 20,
+) -> Data:
+    """Return the links that the user may see, those that need an operator first, and a summary of all of them."""
+    now = _now()
+    rows = [link_row(name, observers.newest(name), now) for name in visible]
+    return links_page(rows, LinksQuestion(search, state, sort, descending, offset, limit))
 
 
 @api.get("/links/{link}")
 def link(name: VisibleLink, changes: Changes) -> Data:
     """Return a link, the DAG or Variable that makes each change, and whether the user may make it."""
-    return link_details(name, observers.newest(name)) | changes | {"own_dags": dags_of(name, links_with_approval())}
+    found = link_details(name, observers.newest(name), _now())
+    return found | changes | {"own_dags": dags_of(name, links_with_approval())}
+
+
+@api.get("/links/{link}/by_topic")
+def by_topic(name: VisibleLink, search: Search = "", offset: Offset = 0, limit: Limit = 20) -> Data:
+    return topic_page(observers.newest(name), search=search, offset=offset, limit=limit)
 
 
 @api.get("/links/{link}/partitions")
@@ -40,3 +59,7 @@ def partitions(
     limit: Limit = 20,
 ) -> Data:
     return partition_page(observers.newest(name), Question(search, reason, state, sort, descending, offset, limit))
+
+
+def _now() -> Now:
+    return Now(time.monotonic(), time.time_ns() // 1_000_000)

@@ -28,28 +28,72 @@ export function put(element, text) {
 // Gives it another name, for those who do not see it.
 export const label = (element, text) => filled(element, { "aria-label": text }, []);
 
-export const cell = (value, kind = "") => el("td", { class: kind }, value);
+export const cell = (value, kind = "") => el("td", { class: kind, role: "cell" }, value);
 
+// On a narrow screen each row is a card, in which each cell has its column's name; so the roles of a table are named.
 export function table(caption, heads, rows, empty) {
-  const body = rows.length ? rows : [el("tr", {}, el("td", { colspan: heads.length, class: "soft" }, empty))];
-  const head = el("tr", {}, ...heads.map((each) => (each instanceof Node ? each : el("th", { scope: "col" }, each))));
-  [...head.cells].forEach((one, at) => one.classList.toggle("number", rows[0]?.cells[at]?.className === "number"));
-  const made = el("table", {}, el("thead", {}, head), el("tbody", {}, ...body));
+  const nothing = el("td", { colspan: heads.length, class: "soft", role: "cell" }, empty);
+  const body = rows.length ? rows : [el("tr", {}, nothing)];
+  const columns = heads.map((each) => (each instanceof Node ? each : el("th", { scope: "col" }, each)));
+  const head = el("tr", { role: "row" }, ...columns);
+  columns.forEach((one, at) => {
+    one.setAttribute("role", "columnheader");
+    const first = rows[0]?.cells[at];
+    one.classList.toggle("number", first?.classList.contains("number") ?? false);
+    one.classList.toggle("wide", first?.classList.contains("wide") ?? false);
+  });
+  const names = columns.map((one) => one.dataset.name ?? one.textContent);
+  for (const row of body) {
+    row.setAttribute("role", "row");
+    [...row.cells].forEach((one, at) => {
+      if (rows.length) one.dataset.name = names[at];
+      one.classList.toggle("none", one.textContent === "–");
+    });
+  }
+  const made = el("table", { role: "table", "aria-label": caption },
+    el("thead", { role: "rowgroup" }, head), el("tbody", { role: "rowgroup" }, ...body));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
 }
 
 export const facts = (pairs) =>
   el("dl", {}, ...pairs.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))));
 
-export function stateOf(row) {
-  const kind = row.needs_person || row.needs_decision ? "bad" : row.state === "waiting" ? "" : "good";
-  return el("span", { class: kind }, row.state.replaceAll("_", " "));
-}
+// A state: its word, and a sign and a color for its urgency. All three come from the server.
+export const badge = ({ word, level, sign }) =>
+  el("span", { class: `badge ${level}` }, el("span", { "aria-hidden": "true" }, sign), ` ${word}`);
+
+// Text with code between backticks.
+export const prose = (text) => el("span", {}, ...String(text).split("`").map((part, at) =>
+  (at % 2 ? el("code", {}, part) : part)));
 
 // Figures as people read them; "–" is what is not known.
 const unknown = (value) => value === undefined || value === null || value < 0;
-export const number = (value) => (unknown(value) ? "–" : Math.round(value).toLocaleString("en"));
-export const seconds = (value) => (unknown(value) ? "–" : `${value < 10 ? value.toFixed(1) : Math.round(value)} s`);
+export const exact = (value) => (unknown(value) ? "–" : Math.round(value).toLocaleString("en"));
+const LARGE = ["", "k", "M", "G", "T", "P"];
+export function number(value) {
+  if (unknown(value) || value < 1e6) return exact(value);
+  const power = Math.min(LARGE.length - 1, Math.floor(Math.log10(value) / 3));
+  return `${(value / 1000 ** power).toFixed(1)} ${LARGE[power]}`;
+}
+export const count = (value) => (unknown(value) || value < 1e6 ? exact(value)
+  : el("span", { title: exact(value) }, number(value)));
+// A total of which some parts are not known.
+export const total = (known, unknownParts) => (!unknownParts ? count(known) : known
+  ? el("span", { title: `${exact(unknownParts)} partitions unknown` }, "≥ ", count(known)) : "–");
+export function seconds(value) {
+  if (unknown(value)) return "–";
+  if (value < 10) return `${value.toFixed(1)} s`;
+  if (value < 120) return `${Math.round(value)} s`;
+  const minutes = Math.round(value / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const [large, big, small, little] = minutes < 1440 ? [Math.floor(minutes / 60), "h", minutes % 60, "min"]
+    : [Math.floor(minutes / 1440), "d", Math.floor(minutes / 60) % 24, "h"];
+  return `${large} ${big}${small ? ` ${small} ${little}` : ""}`;
+}
+const DAY = 86_400;
+// The time until retention deletes records that are not copied: red within a day.
+export const untilLoss = (value) => (unknown(value) ? "–"
+  : el("span", { class: value < DAY ? "bad" : "" }, seconds(value)));
 export const millis = (value) => (unknown(value) ? "–" : `${Math.round(value)} ms`);
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 export function bytes(value) {
@@ -58,6 +102,23 @@ export function bytes(value) {
   return `${(value / 1000 ** power).toFixed(power ? 1 : 0)} ${UNITS[power]}`;
 }
 export const when = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+let aheadMs = 0; // of the server's clock
+export const ago = (ms) => el("time", { datetime: new Date(ms).toISOString(), title: when(ms) },
+  `${seconds(Math.max(0, Date.now() + aheadMs - ms) / 1000)} ago`);
+
+// How old the view's figures are: those that are looked at most often. `late`: by how much the next look is overdue, of
+// those where it is longest.
+let age = null;
+export const forget = () => { age = null; };
+export const ageOfView = () => age;
+function note(found) {
+  const { age_seconds: seconds, every_seconds: every } = found ?? {};
+  if (typeof seconds === "number") {
+    const late = Math.max(age?.late ?? -Infinity, seconds - every);
+    age = !age || every < age.every ? { seconds, every, late } : { ...age, late };
+  }
+  return found;
+}
 
 // Addresses of the page's own views.
 export const address = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
@@ -81,6 +142,8 @@ const LATER_MS = 1000;
 
 async function reply(request) {
   const answer = await request.catch(() => { throw new Error("Airflow does not answer; trying again."); });
+  const behindMs = Date.parse(answer.headers.get("Date")) - Date.now();
+  aheadMs = Math.abs(behindMs) > 2000 ? behindMs : 0; // the header has whole seconds
   if (answer.ok) return answer.status === 204 ? null : answer.json();
   const { detail } = await answer.json().catch(() => ({}));
   const several = Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : "";
@@ -93,7 +156,8 @@ const sent = (body) =>
   ({ headers: { Accept: "application/json", "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
 // The page's own interface: it only reads.
-export const ask = (path) => reply(fetch(`api/v1/${path}`, { headers: { Accept: "application/json" } }));
+export const ask = async (path) =>
+  note(await reply(fetch(`api/v1/${path}`, { headers: { Accept: "application/json" } })));
 
 export const askWith = (path, body) => reply(fetch(`api/v1/${path}`, { method: "POST", ...sent(body) }));
 

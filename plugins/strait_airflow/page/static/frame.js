@@ -26,6 +26,21 @@ export function showAddress() {
   if (outer && outer.location.hash !== location.hash) replace(outer, location.hash);
 }
 
+// What the address says after the view, as `?search=…`.
+export const addressed = () => new URLSearchParams(location.hash.split("?")[1] ?? "");
+
+// Change it, without another entry in the browser's history; null takes a name away.
+export function readdress(changed) {
+  const [path] = location.hash.split("?");
+  const given = addressed();
+  for (const [name, value] of Object.entries(changed)) {
+    if (value === null) given.delete(name);
+    else given.set(name, value);
+  }
+  replace(window, `${path || "#/"}${given.size ? `?${given}` : ""}`);
+  showAddress();
+}
+
 // Whether Airflow's own theme is dark; null where there is no frame of its.
 export function outerTheme() {
   const outer = outside();

@@ -1,37 +1,47 @@
 // A link's consumer groups: where they would continue on the destination, and why not exactly where they are.
-import { above, address, ask, cell, el, number, seconds, table, when } from "./dom.js";
+import { above, address, ago, ask, badge, cell, count, el, exact, seconds, table, when } from "./dom.js";
 import { choice, filters, listing, pager, searchField } from "./paging.js";
 
 const HEADS = ["Group", "Type", "Source", "Destination", "Partitions", "Re-reads if moved now", "State"];
 const OFFSET_HEADS = ["Partition", "Offset", "Destination", "Translated", "Committed", "Re-reads", "State"];
 const QUIET = "The destination keeps what the link commits for 365 days, whatever its own retention is.";
 
-const ago = (ms) => `${seconds(Math.max(0, Date.now() - ms) / 1000)} ago`;
-
 const state = (group) => {
-  if (!group.selected) return el("span", { class: "soft" }, "not selected");
-  if (group.synced) return el("span", { class: "good" }, "in sync");
-  if (group.synced_at_ms === null) return el("span", { class: "bad" }, group.why);
+  if (!group.why || !group.selected) return badge(group.badge);
+  if (group.synced_at_ms === null) return el("span", {}, badge(group.badge), ` ${group.why}`);
   // It consumes, so it is always some records ahead of what was synchronized last.
-  return el("span", { class: "good" }, `in sync ${ago(group.synced_at_ms)}; since then: ${group.why}`);
+  return el("span", {}, badge(group.badge), " ", ago(group.synced_at_ms), `; since then: ${group.why}`);
 };
 
 function groupRow(link, group) {
   return el("tr", {},
-    cell(el("a", { href: address("link", link, "groups", group.group) }, group.group), "name"),
+    cell(el("a", { href: address("link", link, "groups", group.group) }, group.group), "name title"),
     cell(group.type || "classic"),
     cell(group.source_state || "–"),
     cell(group.destination_state || "not there"),
-    cell(number(group.partitions), "number"),
-    cell(number(group.rereads), "number"),
+    cell(exact(group.partitions), "number"),
+    cell(count(group.rereads), "number"),
     cell(state(group), "name"));
 }
 
-function syncPart(sync) {
-  if (sync === null) return el("p", {}, "The link does not synchronize consumer groups (`consumer_groups.sync`).");
-  const text = `${number(sync.in_sync)} of ${number(sync.groups)} in sync; last synchronized ${ago(sync.at_ms)}, `
-    + `every ${sync.interval_seconds} s; ${number(sync.rereads)} records would be read again if all moved now.`;
-  const trouble = sync.trouble ? [el("p", { class: "bad" }, sync.trouble)] : [];
+// Nothing is claimed while no application reports.
+function syncPart({ wanted, report, age_seconds: age, late }) {
+  if (wanted === null) return el("p", { class: "soft" }, "Whether the link synchronizes consumer groups is not known yet.");
+  if (!wanted) {
+    return el("p", {}, "The link does not synchronize consumer groups (", el("code", {}, "consumer_groups.sync"), ").");
+  }
+  if (report === null) {
+    return el("p", { class: "bad" }, "The link synchronizes consumer groups, but no application has reported on them for "
+      + "minutes: none may be running.");
+  }
+  const often = `every ${report.interval_seconds} s`;
+  if (late) {
+    return el("p", { class: "bad" }, `Last synchronized ${seconds(age)} ago, and not ${often} as set: how many of `
+      + `${exact(report.groups)} are in sync is unknown.`);
+  }
+  const text = `${exact(report.in_sync)} of ${exact(report.groups)} in sync; last synchronized ${seconds(age)} ago, `
+    + `${often}; ${exact(report.rereads)} records would be read again if all moved now.`;
+  const trouble = report.trouble ? [el("p", { class: "bad" }, report.trouble)] : [];
   return el("div", {}, el("p", {}, text), ...trouble, el("p", { class: "soft" }, QUIET));
 }
 
@@ -50,7 +60,7 @@ function none(found) {
 const list = listing("groups-", { search: "", state: "" });
 
 export async function groupsView(link, show) {
-  const found = await ask(`links/${encodeURIComponent(link)}/groups?${list.query(link)}`);
+  const found = await ask(`links/${encodeURIComponent(link)}/groups?${list.query()}`);
   const rows = found.rows.map((group) => groupRow(link, group));
   return [above(link), el("h2", {}, `Consumer groups of ${link}`), syncPart(found.sync), looked(found),
     filters(searchField(list, "Group contains", show), choice(list, "state", "Has an offset", found.states, show)),
@@ -65,20 +75,20 @@ function offsetRow(row) {
   const why = el("details", { id }, el("summary", {}, row.state.replaceAll("_", " ")), ...words);
   return el("tr", {},
     cell(`${row.topic}-${row.partition}`, "name"),
-    cell(number(row.offset), "number"),
+    cell(exact(row.offset), "number"),
     cell(`${row.to_topic}-${row.partition}`, "name"),
-    cell(`${number(row.to_offset)}${row.fit === "exact" ? "" : ` (${row.fit.replaceAll("_", " ")})`}`, "number"),
-    cell(number(row.committed), "number"),
-    cell(number(row.rereads), "number"),
+    cell(`${exact(row.to_offset)}${row.fit === "exact" ? "" : ` (${row.fit.replaceAll("_", " ")})`}`, "number"),
+    cell(exact(row.committed), "number"),
+    cell(exact(row.rereads), "number"),
     cell(why, "name"));
 }
 
 export async function groupView(link, group, show) {
-  const wanted = offsets.query(`${link}/${group}`);
+  const wanted = offsets.query();
   wanted.set("group", group);
   const found = await ask(`links/${encodeURIComponent(link)}/group?${wanted}`);
   const head = [above(link, ["Consumer groups", ["link", link, "groups"]]), el("h2", {}, group), looked(found)];
-  if (found.error || found.looking) return head;
+  if (found.looking || (found.error && !found.rows)) return head;
   return [...head, el("p", {}, state(found)),
     table("Offsets", OFFSET_HEADS, found.rows.map(offsetRow), "It has committed no offset."),
     pager(offsets, found.total, show)];

@@ -1,4 +1,4 @@
-// The widget on Airflow's home page: how many links do what, and which need a person. Airflow hands out its React, and
+// The widget on Airflow's home page: how many links do what, and which need an operator. Airflow hands out its React, and
 // takes the component from the global variable that has the widget's name.
 import { printable } from "./text.js";
 
@@ -18,18 +18,18 @@ const BAD = { color: "var(--chakra-colors-fg-error, inherit)" };
 
 const PAGE = "/plugin/strait";
 const pageOf = (link) => `${PAGE}#/link/${encodeURIComponent(link)}`;
-const unknown = (link) => link.state === "looking";
-const words = (state) => state.replaceAll("_", " ");
 
+// The links that need an operator, and how many there are of each state.
 async function look() {
   const headers = { Accept: "application/json" };
-  const answer = await fetch(new URL("strait/api/v1/links", document.baseURI), { headers });
+  const asked = new URLSearchParams({ state: "person", limit: MOST_NAMED });
+  const answer = await fetch(new URL(`strait/api/v1/links?${asked}`, document.baseURI), { headers });
   if (!answer.ok) throw new Error(`Strait's page answers ${answer.status}`);
-  return (await answer.json()).links;
+  return answer.json();
 }
 
 function useLinks() {
-  const [found, setFound] = useState({ links: null, error: "" });
+  const [found, setFound] = useState({ seen: null, error: "" });
   useEffect(() => {
     let ended = false;
     let timer;
@@ -38,9 +38,9 @@ function useLinks() {
       if (ended || document.hidden) return;
       let soon = false;
       try {
-        const links = await look();
-        soon = links.some(unknown);
-        if (!ended) setFound({ links, error: "" });
+        const seen = await look();
+        soon = seen.summary.looking > 0;
+        if (!ended) setFound({ seen, error: "" });
       } catch (error) {
         if (!ended) setFound((before) => ({ ...before, error: error.message }));
       }
@@ -58,42 +58,34 @@ function useLinks() {
   return found;
 }
 
-function summary(links) {
-  const states = new Map();
-  links.forEach(({ state }) => states.set(state, (states.get(state) ?? 0) + 1));
-  const counts = [...states].map(([state, count]) => `${count} ${words(state)}`).join(", ");
-  return `${links.length} ${links.length === 1 ? "link" : "links"}: ${counts}`;
-}
-
-function why(link) {
-  const waiting = Object.entries(link.waiting ?? {}).map(([reason, count]) => `${count} ${reason}`);
-  return printable(link.error || waiting.join(", ") || words(link.state));
+function line({ links, states }) {
+  const counts = states.map(({ word, count }) => `${count} ${word}`).join(", ");
+  return `${links} ${links === 1 ? "link" : "links"}: ${counts}`;
 }
 
 const urgent = (link) => h("li", { key: link.link },
   h(Link, { to: pageOf(link.link), style: LINKED }, printable(link.link)), " ",
-  h("span", { style: { ...BAD, ...NAMED } }, why(link)));
+  h("span", { style: { ...BAD, ...NAMED } }, printable(link.error || link.needs?.[0]?.text || link.badge.word)));
 
-function Urgent({ links }) {
-  const needing = links.filter((link) => link.needs_person);
-  if (!needing.length) return links.some(unknown) ? null : h("p", {}, "No link needs a person.");
-  const more = needing.length - MOST_NAMED;
+function Urgent({ links, total, summary }) {
+  if (!total) return summary.looking ? null : h("p", {}, "No link needs an operator.");
+  const more = total - links.length;
   return h("div", {},
-    h("p", {}, `${needing.length} ${needing.length === 1 ? "needs" : "need"} a person:`),
-    h("ul", { style: { paddingInlineStart: "1.5em", listStyle: "disc" } }, ...needing.slice(0, MOST_NAMED).map(urgent)),
+    h("p", {}, `${total} ${total === 1 ? "needs" : "need"} an operator:`),
+    h("ul", { style: { paddingInlineStart: "1.5em", listStyle: "disc" } }, ...links.map(urgent)),
     more > 0 ? h("p", {}, `and ${more} more`) : null);
 }
 
 function Widget() {
-  const { links, error } = useLinks();
-  if (links?.length === 0) return null; // nothing that this user may see
+  const { seen, error } = useLinks();
+  if (seen?.summary.links === 0) return null; // nothing that this user may see
   return h("section", { "aria-label": NAME, style: FRAME },
     h("div", { style: { display: "flex", gap: "16px", alignItems: "baseline" } },
       h("h2", { style: { fontWeight: 600 } }, "Strait"),
-      links ? h("span", {}, summary(links)) : h("span", {}, error ? "" : "Looking"),
+      h("span", {}, seen ? line(seen.summary) : error ? "" : "Being read"),
       h(Link, { to: PAGE, style: { ...LINKED, marginInlineStart: "auto" } }, "Open the page")),
     error ? h("p", { role: "status", style: BAD }, printable(error)) : null,
-    links ? h(Urgent, { links }) : null);
+    seen ? h(Urgent, seen) : null);
 }
 
 globalThis[NAME] = globalThis.AirflowPlugin = Widget;

@@ -1,35 +1,75 @@
-// All links, what needs a person first.
-import { address, airflowPart, ask, cell, el, millis, number, seconds, stateOf, table, when } from "./dom.js";
+// All links: a line that sums them up, of which each part filters, and the links, those that need an operator first.
+import { address, airflowPart, ask, badge, cell, count, el, exact, millis, seconds, table, total, untilLoss } from "./dom.js";
 import { sparklines } from "./history.js";
+import { filters, listing, pager, searchField, sortHead } from "./paging.js";
 
-const HEADS = ["Link", "Clusters", "State", "Lag, records", "Lag", "Records/s", "Last hours",
-  "Latency p99", "Caught up / copying", "Waiting", "Groups in sync", "Last event"];
+const LINKS = 50;
+const list = listing("", { search: "", state: "", sort: "urgency", descending: false }, LINKS);
 
 function groups(row) {
   const found = row.consumer_groups;
-  return found ? `${number(found.in_sync)} of ${number(found.all)}` : "–";
+  return found && !found.late ? `${exact(found.in_sync)} of ${exact(found.all)}` : "–";
+}
+
+// What a healthy link does needs no words.
+function why(row) {
+  const waits = Object.entries(row.waiting ?? {}).filter(([reason]) => reason !== "link_stopped"); // its state says so
+  const waiting = waits.map(([reason, many]) =>
+    `${exact(many)} ${many === 1 ? "partition" : "partitions"}: ${reason.replaceAll("_", " ")}`);
+  if (row.error) return row.error + (row.known ? `; all figures are ${seconds(row.age_seconds)} old` : "");
+  return row.needs?.[0]?.text || waiting.join(", ");
 }
 
 function linkRow(row, drawn) {
-  const reasons = Object.entries(row.waiting || {});
-  const waiting = reasons.map(([reason, count]) => `${count} ${reason.replaceAll("_", " ")}`).join(", ");
-  return el("tr", {},
-    cell(el("a", { href: address("link", row.link) }, row.link), "name"),
-    cell(row.source ? `${row.source} → ${row.destination}` : ""),
-    cell(stateOf(row)),
-    cell(number(row.lag_records), "number"),
+  const stale = row.age_seconds !== null && row.age_seconds > 10 ? "stale" : "";
+  return el("tr", { class: stale },
+    cell(el("a", { href: address("link", row.link) }, row.link), "name title"),
+    cell(badge(row.badge), "plain"),
+    cell(row.source ? `${row.source} → ${row.destination}` : "–", "wide keep"),
+    cell(total(row.lag_records, row.lag_unknown), "number"),
     cell(seconds(row.lag_seconds), "number"),
-    cell(number(row.records_per_second), "number"),
-    cell(drawn(row.link)),
-    cell(millis(row.latency_ms_p99), "number"),
-    cell(`${number(row.caught_up)} / ${number(row.copying)}`, "number"),
-    cell(row.error || row.needs?.[0]?.text || waiting, "name"),
-    cell(groups(row), "number"),
-    cell(row.last_event ? `${when(row.last_event.at_ms)}: ${row.last_event.text}` : "–", "name"));
+    cell(untilLoss(row.seconds_to_loss), "number"),
+    cell(count(row.records_per_second), "number"),
+    cell(drawn(row.link), "wide"),
+    cell(millis(row.latency_ms_p99), "number wide"),
+    cell(groups(row), "number wide"),
+    cell(why(row), "name why"));
 }
 
-export async function linksView() {
-  const [{ links }, drawn, problems] = await Promise.all([ask("links"), sparklines(), airflowPart()]);
-  const rows = links.map((row) => linkRow(row, drawn));
-  return [el("h2", {}, "Links"), ...problems, table("Links", HEADS, rows, "No link that you may see.")];
+// Each part of the line shows the links that it counts; pressed again, all of them.
+function summaryPart(found, show) {
+  const { state, sort } = list.wanted;
+  const part = (id, text, level, wanted) => {
+    const pressed = state === wanted.state && (wanted.sort ?? "urgency") === sort;
+    const all = { state: "", sort: "urgency", descending: false };
+    const take = () => list.want(pressed ? all : { ...all, ...wanted }, show);
+    return el("button", { type: "button", id: `show-${id}`, class: `part ${level}`, "aria-pressed": String(pressed),
+      onclick: take }, text);
+  };
+  const person = found.person
+    ? [part("person", `${found.person} ${found.person === 1 ? "needs" : "need"} an operator`, "person", { state: "person" })]
+    : [];
+  const states = found.states.map((one) => part(one.word.replaceAll(" ", "-"), `${one.count} ${one.word}`, one.level,
+    { state: one.word }));
+  const lag = found.behind ? [part("behind", `largest lag ${seconds(found.lag_seconds)}`, "",
+    { state: "behind", sort: "lag_seconds", descending: true })] : [];
+  const loss = found.losing ? [part("losing", `first loss in ${seconds(found.seconds_to_loss)}`, "person",
+    { state: "losing", sort: "seconds_to_loss" })] : [];
+  const all = el("strong", {}, `${exact(found.links)} ${found.links === 1 ? "link" : "links"}`);
+  return el("p", { class: "summary", role: "group", "aria-label": "Summary" }, all, ...person, ...loss, ...states, ...lag);
+}
+
+export async function linksView(show) {
+  const [found, drawn, problems] = await Promise.all([ask(`links?${list.query()}`), sparklines(), airflowPart()]);
+  const head = (label, key, first, kind) => sortHead(list, label, key, show, { first, kind });
+  const heads = [head("Link", "link", false), head("State", "urgency", false), "Clusters",
+    head("Lag, records", "lag_records", true), head("Lag", "lag_seconds", true),
+    head("Lost in", "seconds_to_loss", false), head("Records/s", "records_per_second", true), "Last hours",
+    "Latency p99", "Groups in sync", "Why"];
+  const rows = found.links.map((row) => linkRow(row, drawn));
+  const none = found.summary.links ? "No link is like that." : "No link that you may see.";
+  const paging = found.total > LINKS ? [pager(list, found.total, show)] : [];
+  return [el("h2", {}, "Links"), ...problems, summaryPart(found.summary, show),
+    filters(searchField(list, "Link or cluster contains", show)),
+    table("Links", heads, rows, none), ...paging];
 }

@@ -1,5 +1,5 @@
 // Which view is shown, and that it stays new.
-import { put } from "./dom.js";
+import { above, ageOfView, el, forget, put, seconds } from "./dom.js";
 import { outerTheme, showAddress, takeAddress } from "./frame.js";
 import { groupView, groupsView } from "./groups.js";
 import { linkView } from "./link.js";
@@ -10,6 +10,8 @@ import { recoveryView, reportView } from "./recovery.js";
 const LOOK_MS = 2000;
 const main = document.getElementById("main");
 const trouble = document.getElementById("trouble");
+const asOf = document.getElementById("as-of");
+const STALE_SECONDS = 10; // after the next look should have been over
 
 // The address after "#/" -> the view, which gives the elements of its newest state. `show` draws it anew at once.
 const VIEWS = [
@@ -23,12 +25,23 @@ const VIEWS = [
 ];
 
 function view() {
-  const path = location.hash.replace(/^#\/?/, "");
+  const path = location.hash.replace(/^#\/?/, "").split("?")[0];
   for (const [pattern, shown] of VIEWS) {
     const matched = pattern.exec(path);
     if (matched) return shown(...matched.slice(1).map(decodeURIComponent), show);
   }
-  throw new Error("The page has no such view.");
+  return [above(), el("h2", {}, "Nothing here"), el("p", {}, "The page has no such view.")];
+}
+
+// How old what is shown is, also if nothing new comes. A problem with one part makes all of it old.
+let shown = { age: null, at: 0, path: null };
+function tellAge() {
+  const since = (performance.now() - shown.at) / 1000;
+  const age = (shown.age?.seconds ?? 0) + since;
+  const stale = shown.age !== null && shown.age.late + since > STALE_SECONDS;
+  put(asOf, shown.age === null ? "" : `As of ${age < 120 ? `${Math.floor(age)} s` : seconds(age)} ago`);
+  main.classList.toggle("stale", stale);
+  asOf.classList.toggle("bad", stale);
 }
 
 // Whether a new look would take something away under the fingers: an open list, or text that is just being selected.
@@ -61,15 +74,20 @@ let timer;
 async function draw(asked) {
   clearTimeout(timer);
   const mine = ++turn;
+  const [path] = location.hash.split("?");
   try {
+    forget();
     const parts = await view();
     if (mine !== turn) return;
+    shown = { age: ageOfView(), at: performance.now(), path };
     if (asked || !inUse()) replaceMain(parts);
     put(trouble, "");
   } catch (error) {
     if (mine !== turn) return;
     put(trouble, error.message);
+    if (shown.path !== path) replaceMain([above(), el("p", {}, "This view cannot be shown.")]); // else the last one stays
   }
+  tellAge();
   if (!document.hidden) timer = setTimeout(() => draw(false), LOOK_MS);
 }
 
@@ -83,6 +101,7 @@ function theme() {
 
 takeAddress();
 theme();
+setInterval(tellAge, 1000);
 setInterval(theme, LOOK_MS); // Airflow tells a frame nothing when its own theme is switched
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
 addEventListener("hashchange", () => { showAddress(); show(); });

@@ -1,26 +1,26 @@
 // One partition: where it stands, why it waits and what to do, what it lost, and which offsets belong together.
-import { above, ask, bytes, cell, el, facts, number, seconds, stateOf, table, when } from "./dom.js";
+import { above, ago, ask, badge, bytes, cell, count, el, exact, facts, prose, seconds, table, untilLoss } from "./dom.js";
 import { rowButtons } from "./pause.js";
 
 const LOSS_HEADS = ["When", "Side", "From offset", "To offset", "Action", "Cause"];
 
 function figures(row) {
-  const left = row.position >= 0 && row.end >= 0 ? number(row.end - row.position) : "–";
+  const left = row.position >= 0 && row.end >= 0 ? exact(row.end - row.position) : "–";
   return facts([
-    ["Copy", row.destination || "–"],
-    ["Next offset to copy", number(row.position)],
-    ["End of the source", number(row.end)],
+    ["Destination topic", row.destination || "–"],
+    ["Next offset to copy", exact(row.position)],
+    ["End of the source", exact(row.end)],
     ["Offsets left", left],
-    ["First offset that the source still holds", number(row.log_start)],
-    ["Lag, records", number(row.lag_records)],
+    ["First offset that the source still holds", exact(row.log_start)],
+    ["Lag, records", count(row.lag_records)],
     ["Lag", seconds(row.lag_seconds)],
-    ["Held back by an open transaction", number(row.held_back_records)],
+    ["Held back by an open transaction", count(row.held_back_records)],
     ["Held back for", seconds(row.held_back_seconds)],
-    ["Records/s", number(row.records_per_second)],
+    ["Records/s", count(row.records_per_second)],
     ["Caught up in", seconds(row.seconds_to_catch_up)],
-    ["Lost in, if it stood still", seconds(row.seconds_to_loss)],
-    ["Records ever written", number(row.written)],
-    ["Quarantined", number(row.quarantined)],
+    ["Lost in, without progress", untilLoss(row.seconds_to_loss)],
+    ["Records ever written", count(row.written)],
+    ["Quarantined", count(row.quarantined)],
     ["Task group and slot", `${row.group || "–"} ${row.slot ?? "–"}`],
   ]);
 }
@@ -44,16 +44,16 @@ function runRow(run) {
   const notes = [run.shared && "others may write there, too",
     run.after_unknown && "the map was rebuilt: where earlier records came from is not known"].filter(Boolean);
   return el("tr", {},
-    cell(`generation ${run.generation}, id ${run.source_id}`, "name"), cell(number(run.source_base), "number"),
-    cell(run.destination, "name"), cell(number(run.destination_base), "number"),
-    cell(number(run.confirmed), "number"), cell(when(run.checkpoint_at_ms)), cell(notes.join("; "), "name"));
+    cell(`generation ${run.generation}, id ${run.source_id}`, "name"), cell(exact(run.source_base), "number"),
+    cell(run.destination, "name"), cell(exact(run.destination_base), "number"),
+    cell(exact(run.confirmed), "number"), cell(ago(run.checkpoint_at_ms)), cell(notes.join("; "), "name"));
 }
 
 // The offset map's segments: in each the offsets of both sides follow from where it begins.
 function runsPart(found) {
   const error = found.error ? [el("p", { class: "bad" }, found.error)] : [];
   const more = found.total > found.rows.length
-    ? [el("p", { class: "soft" }, `The newest ${found.rows.length} of ${number(found.total)} segments.`)] : [];
+    ? [el("p", { class: "soft" }, `The newest ${found.rows.length} of ${exact(found.total)} segments.`)] : [];
   const empty = found.looking ? "Looking …" : "None: nothing was copied yet.";
   return [el("h3", {}, "Offset map"), ...error, ...more,
     table("Offset map", RUN_HEADS, found.rows.map(runRow), found.error ? "Not known." : empty)];
@@ -61,7 +61,7 @@ function runsPart(found) {
 
 function notKept(name, topic, count) {
   const command = el("code", {}, `strait losses ${name} ${topic}`);
-  return count ? [el("p", {}, `The ${number(count)} oldest losses of the link are not listed here: `, command)] : [];
+  return count ? [el("p", {}, `The ${exact(count)} oldest losses of the link are not listed here: `, command)] : [];
 }
 
 export async function partitionView(name, topic, partition) {
@@ -70,11 +70,11 @@ export async function partitionView(name, topic, partition) {
   const [link, row, runs] = await Promise.all([ask(path), ask(`${path}/partition?${place}`),
     ask(`${path}/runs?${place}`)]);
   const why = [row.reason.replaceAll("_", " "), row.detail].filter(Boolean).join(": ");
-  const losses = row.losses.map((loss) => el("tr", {}, cell(when(loss.at_ms)), cell(loss.side),
-    cell(number(loss.from_offset), "number"), cell(number(loss.to_offset), "number"), cell(loss.action),
+  const losses = row.losses.map((loss) => el("tr", {}, cell(ago(loss.at_ms), "title"), cell(loss.side),
+    cell(exact(loss.from_offset), "number"), cell(exact(loss.to_offset), "number"), cell(loss.action),
     cell(`${loss.cause}: ${loss.detail}`, "name")));
-  return [above(name), el("h2", {}, `${topic}-${partition}`), el("p", {}, stateOf(row), why ? ` — ${why}` : ""),
-    ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, text)),
+  return [above(name), el("h2", {}, `${topic}-${partition}`), el("p", { class: "head" }, badge(row.badge), prose(why)),
+    ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, prose(text))),
     el("p", { class: "actions" }, ...rowButtons(link, row)), figures(row), ...policyPart(row.policy),
     el("h3", {}, "Losses"), ...notKept(name, topic, row.losses_not_kept),
     table("Losses", LOSS_HEADS, losses, row.losses_not_kept ? "None among the newest." : "None."),

@@ -1,26 +1,16 @@
 // A link's partitions: searched, sorted, filtered and paged by the server.
-import { address, cell, el, number, seconds, stateOf, table } from "./dom.js";
-import { choice, filters, listing, pager, searchField } from "./paging.js";
+import { address, ask, badge, cell, count, el, exact, prose, seconds, table, untilLoss } from "./dom.js";
+import { choice, filters, listing, pager, searchField, sortHead } from "./paging.js";
 
-const list = listing("", { search: "", reason: "", sort: "lag_records", descending: true });
+const list = listing("", { search: "", reason: "", sort: "state", descending: true });
 
-export const partitionsQuery = (link) => list.query(link);
-
-function sortHead(label, key, show) {
-  const { sort, descending } = list.wanted;
-  const now = sort === key;
-  const turn = () => list.want({ descending: now ? !descending : key !== "topic", sort: key }, show);
-  const order = now ? (descending ? "descending" : "ascending") : "none";
-  const arrow = { descending: " ↓", ascending: " ↑", none: "" }[order];
-  const button = el("button", { type: "button", id: `sort-${key}`, onclick: turn }, label + arrow);
-  return el("th", { scope: "col", "aria-sort": order }, button);
-}
+export const askPartitions = (path) => ask(`${path}/partitions?${list.query()}`);
 
 function why(row) {
-  if (!row.reason) return cell(row.detail, "name");
-  const words = [row.detail, row.meaning, row.remedy].map((text) => el("p", {}, text));
+  if (!row.reason) return cell(row.detail, "name why");
+  const words = [row.detail, row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, prose(text)));
   const id = `why-${row.topic}-${row.partition}`;
-  return cell(el("details", { id }, el("summary", {}, row.reason), ...words), "name");
+  return cell(el("details", { id }, el("summary", {}, row.reason), ...words), "name why");
 }
 
 function name(row, link) {
@@ -29,25 +19,28 @@ function name(row, link) {
   return el("a", { href }, `${row.topic}-${row.partition}`);
 }
 
-function partitionRow(row, link, change) {
+function partitionRow(row, link, change, renamed) {
   return el("tr", {},
-    cell(name(row, link), "name"),
-    cell(row.destination, "name"),
-    cell(stateOf(row)),
-    cell(number(row.lag_records), "number"),
+    cell(name(row, link), "name title"),
+    cell(badge(row.badge), "plain"),
+    cell(count(row.lag_records), "number"),
     cell(seconds(row.lag_seconds), "number"),
-    cell(number(row.position), "number"),
-    cell(number(row.end), "number"),
+    cell(untilLoss(row.seconds_to_loss), "number"),
+    cell(exact(row.position), "number wide"),
+    cell(exact(row.end), "number wide"),
     why(row),
-    cell(el("span", {}, ...change(row))));
+    ...(renamed ? [cell(row.destination || "–", "name wide")] : []),
+    cell(el("span", { class: "actions" }, ...change(row)), "plain"));
 }
 
 // `change` gives the buttons by which a row is changed.
 export function partitionsPart(link, found, show, change) {
-  const heads = [sortHead("Partition", "topic", show), "Destination", sortHead("State", "state", show),
-    sortHead("Lag, records", "lag_records", show), sortHead("Lag", "lag_seconds", show),
-    sortHead("Position", "position", show), sortHead("End", "end", show), sortHead("Reason", "reason", show), "Change"];
-  const rows = found.rows.map((row) => partitionRow(row, link, change));
+  const head = (label, key, first = true, kind = "") => sortHead(list, label, key, show, { first, kind });
+  const renamed = found.rows.some((row) => row.destination && row.destination !== row.topic);
+  const heads = [head("Partition", "topic", false), head("State", "state"), head("Lag, records", "lag_records"),
+    head("Lag", "lag_seconds"), head("Lost in", "seconds_to_loss"), head("Position", "position"), head("End", "end"),
+    head("Reason", "reason"), ...(renamed ? ["Destination topic"] : []), "Change"];
+  const rows = found.rows.map((row) => partitionRow(row, link, change, renamed));
   return [el("h3", {}, "Partitions"),
     filters(searchField(list, "Topic contains", show), choice(list, "reason", "Reason", found.reasons, show)),
     table("Partitions", heads, rows, "No such partition."), pager(list, found.total, show)];

@@ -1,5 +1,5 @@
 // The plan in force, and where its settings come from.
-import { bytes, el, facts, number, when } from "./dom.js";
+import { ago, bytes, el, exact, facts } from "./dom.js";
 
 const limits = (budgets) => budgets.map((one) =>
   `${one.topic_class || "the whole link"} ${bytes(one.bytes_per_second)}/s`).join(", ");
@@ -7,10 +7,10 @@ const limits = (budgets) => budgets.map((one) =>
 function planPart(plan) {
   const origins = Object.entries(plan.origins).map(([what, where]) => el("li", {}, `${what}: ${where}`));
   const said = [
-    ["Published", when(plan.published_at_ms)],
-    ["Slots", number(plan.slots)],
-    ["Topics", number(plan.topics)],
-    ["Topics and partitions that wait", number(plan.waiting)],
+    ["Published", ago(plan.published_at_ms)],
+    ["Slots", exact(plan.slots)],
+    ["Topics", exact(plan.topics)],
+    ["Topics and partitions that wait", exact(plan.waiting)],
     ["Limits", limits(plan.budgets) || "none"],
   ];
   if (plan.backfill) said.push(["Limits of this task group", plan.backfill]);
@@ -20,7 +20,7 @@ function planPart(plan) {
       el("pre", {}, JSON.stringify(JSON.parse(plan.topics_block), null, 2)))] : [];
   const title = `Task group ${plan.group}, version ${plan.version}${plan.stopped ? ", stopped" : ""}`;
   const from = origins.length
-    ? [el("p", {}, "Settings come from the links file, but for:"), el("ul", {}, ...origins)] : [];
+    ? [el("p", {}, "Settings that do not come from the links file:"), el("ul", {}, ...origins)] : [];
   return el("div", {}, el("h4", {}, title), facts(said), ...from, ...block);
 }
 

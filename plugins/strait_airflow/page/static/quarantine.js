@@ -1,5 +1,5 @@
 // Records in quarantine that nobody has settled.
-import { address, ask, cell, el, number, table, when } from "./dom.js";
+import { address, ago, ask, cell, el, exact, table } from "./dom.js";
 import { filters, listing, pager, searchField } from "./paging.js";
 
 const HEADS = ["Since", "From", "Offset", "Bytes", "For", "Why"];
@@ -7,12 +7,12 @@ const list = listing("quarantine-", { search: "" });
 
 export async function quarantinePart(link, show) {
   if (!link.quarantined) return [];
-  const found = await ask(`links/${encodeURIComponent(link.link)}/quarantine?${list.query(link.link)}`);
+  const found = await ask(`links/${encodeURIComponent(link.link)}/quarantine?${list.query()}`);
   const rows = found.rows.map((entry) => el("tr", {},
-    cell(when(entry.quarantined_at_ms)),
+    cell(ago(entry.quarantined_at_ms)),
     cell(el("a", { href: address("link", link.link, "partition", entry.topic, entry.partition) },
       `${entry.topic}-${entry.partition}`), "name"),
-    cell(number(entry.offset), "number"), cell(number(entry.bytes), "number"), cell(entry.destination, "name"),
+    cell(exact(entry.offset), "number"), cell(exact(entry.bytes), "number"), cell(entry.destination, "name"),
     cell(`${entry.reason}: ${entry.detail}`, "name")));
   const error = found.error ? [el("p", { class: "bad" }, found.error)] : [];
   return [el("h3", {}, "Quarantine"), ...error, filters(searchField(list, "Topic contains", show)),

@@ -1,21 +1,19 @@
 // How ready a link is for a failover, its failovers and rehearsals, and beginning one.
 import { chart } from "./chart.js";
 import { opens } from "./dialog.js";
-import { above, address, ask, cell, el, facts, number, seconds, table, when } from "./dom.js";
+import { above, address, ago, ask, badge, cell, el, exact, facts, seconds, table, when } from "./dom.js";
 import { listing, pager } from "./paging.js";
 import { failoverWizard, rehearseDialog, unfenceDialog } from "./wizard.js";
 
 const HEADS = ["When", "Kind", "Outcome", "By", "RTO", "RPO, offsets", "RPO", "Groups exact", "Steps that hold"];
 const STEP_HEADS = ["Step", "Verdict", "Seconds", "What was found"];
-const SEEN_BAD = ["failed", "waiting"];
 
 const percent = (value) => (value === null ? "–" : `${value} %`);
-const verdict = (text) => el("span", { class: text === "done" ? "good" : SEEN_BAD.includes(text) ? "bad" : "" }, text);
 
 function readinessPart(link, found) {
   const { readiness } = found;
   if (readiness === null) return el("p", {}, "It was never rehearsed, so nobody knows whether a failover would hold.");
-  const missing = readiness.missing.map((step) => el("li", {}, verdict(step.verdict), ` ${step.name}: ${step.detail}`));
+  const missing = readiness.missing.map((step) => el("li", {}, badge(step.badge), ` ${step.name}: ${step.detail}`));
   const whole = el("p", { class: "good" }, "Every step of the last rehearsal held.");
   return el("div", {},
     el("p", {}, el("strong", {}, percent(readiness.score)), ` of ${readiness.steps} steps held at the `,
@@ -27,12 +25,12 @@ function readinessPart(link, found) {
 const kindOf = (record) => record.kind + (record.wave_topics.length ? `, a wave of ${record.wave_topics.join(", ")}` : "");
 
 function reportRow(link, record) {
-  const exact = record.groups === null ? "–" : `${record.groups_exact} of ${record.groups}`;
+  const groups = record.groups === null ? "–" : `${record.groups_exact} of ${record.groups}`;
   return el("tr", {},
-    cell(el("a", { href: address("link", link, "recovery", record.id) }, when(record.began_at_ms))),
-    cell(kindOf(record), "name"), cell(record.outcome), cell(record.by, "name"),
-    cell(seconds(record.rto_seconds), "number"), cell(number(record.rpo_records), "number"),
-    cell(seconds(record.rpo_seconds), "number"), cell(exact, "number"), cell(percent(record.score), "number"));
+    cell(el("a", { href: address("link", link, "recovery", record.id) }, ago(record.began_at_ms)), "title"),
+    cell(kindOf(record), "name"), cell(badge(record.badge), "plain"), cell(record.by, "name"),
+    cell(seconds(record.rto_seconds), "number"), cell(exact(record.rpo_records), "number"),
+    cell(seconds(record.rpo_seconds), "number"), cell(groups, "number"), cell(percent(record.score), "number"));
 }
 
 function trendPart(trend) {
@@ -64,9 +62,10 @@ const reports = listing("reports-", {});
 
 export async function recoveryView(name, show) {
   const path = `links/${encodeURIComponent(name)}`;
-  const [link, found] = await Promise.all([ask(path), ask(`${path}/recovery?${reports.query(name)}`)]);
+  const [link, found] = await Promise.all([ask(path), ask(`${path}/recovery?${reports.query()}`)]);
   const head = [above(name), el("h2", {}, `Recovery of ${name}`)];
-  if (found.error || found.looking) return [...head, unknown(found)];
+  if (found.looking || (found.error && !found.total)) return [...head, unknown(found)];
+  if (found.error) head.push(unknown(found));
   const rows = found.rows.map((one) => reportRow(name, one));
   return [...head, ...actions(link, found), el("h3", {}, "Readiness"), readinessPart(name, found),
     ...trendPart(found.trend), el("h3", {}, "Reports"),
@@ -82,14 +81,14 @@ const screenPart = (parts) => Object.entries(parts).flatMap(([name, lines]) => [
 export async function reportView(name, id) {
   const found = await ask(`links/${encodeURIComponent(name)}/failover?${new URLSearchParams({ id })}`);
   const back = above(name, ["Recovery", ["link", name, "recovery"]]);
-  if (found.error || found.looking) return [back, el("h2", {}, id), unknown(found)];
-  const steps = found.steps.map((step) => el("tr", {}, cell(step.name), cell(verdict(step.verdict)),
+  if (!found.summary) return [back, el("h2", {}, id), unknown(found)];
+  const steps = found.steps.map((step) => el("tr", {}, cell(step.name, "title"), cell(badge(step.badge), "plain"),
     cell(step.seconds.toFixed(1), "number"), cell(step.detail, "name")));
   const missing = found.missing.map((one) => el("tr", {}, cell(`${one.topic}-${one.partition}`, "name"),
-    cell(number(one.from_offset), "number"), cell(number(one.to_offset), "number")));
+    cell(exact(one.from_offset), "number"), cell(exact(one.to_offset), "number")));
   const figures = [["Began", when(found.began_at_ms)], ["Ended", found.ended_at_ms ? when(found.ended_at_ms) : "–"],
     ["By", found.by], ["Reason", found.reason || "–"], ["RTO", seconds(found.rto_seconds)],
-    ["RPO", seconds(found.rpo_seconds)], ["Offsets known to be missing", number(found.rpo_records)],
+    ["RPO", seconds(found.rpo_seconds)], ["Offsets known to be missing", exact(found.rpo_records)],
     ["Steps that hold", percent(found.score)], ["Version of Strait", found.strait_version]];
   return [back, el("h2", {}, `${kindOf(found)}, ${found.outcome}`), el("p", {}, found.summary),
     ...screenPart(found.screen), facts(figures),

@@ -1,14 +1,18 @@
 """Responses of the page about a single link: a partition, its current plans, its applications, its quarantine. Pure."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 
 from strait.exporter.observation import Observation
 from strait.model import TopicPartition
 from strait.planning.plan.pauses import Scope, pauses_of
+from strait.planning.status.needs import late_topics
+from strait.planning.status.status import SlotStatus, Status
+from strait.planning.status.words import STATES, Badge, Level, of_slot
 from strait.planning.topics.decisions import RESOLVABLE
 from strait.state.schema import OffsetMapping, Plan
 from strait_airflow.page.views.answers import Data, looked, some
-from strait_airflow.page.views.links import link_row, partition_row, partition_rows
+from strait_airflow.page.views.links import Now, link_row, partition_row, partition_rows
 from strait_airflow.page.watches.applications import ApplicationsSeen
 from strait_airflow.page.watches.quarantine import QuarantineSeen
 from strait_airflow.page.watches.runs import RunsSeen
@@ -17,19 +21,24 @@ _LOSSES_SHOWN = 50
 _RUNS_SHOWN = 50
 
 
-def link_details(link: str, seen: Observation | None) -> Data:
+def link_details(link: str, seen: Observation | None, now: Now) -> Data:
     """Return a link with its slots, losses, quarantine and the origin of its plans; partitions are paged separately."""
-    found = link_row(link, seen)
-    if seen is None or seen.error:
+    found = link_row(link, seen, now)
+    if seen is None or not found["known"]:
         return found
     return found | {
-        "slots": [{"group": group.group, **asdict(slot)} for group in seen.statuses for slot in group.slots],
+        "slots": [_slot(group, slot) for group in seen.statuses for slot in group.slots],
         "losses_newest": [loss.model_dump(mode="json") for loss in seen.losses[: -_LOSSES_SHOWN - 1 : -1]],
         "quarantine": dict(seen.quarantined),
         "pauses": [pause.model_dump(mode="json") for pause in pauses_of(seen.plans.values())],
         "resolvable": sorted(RESOLVABLE),
         "plans": [plan_facts(plan) for _, plan in sorted(seen.plans.items())],
     }
+
+
+def _slot(group: Status, slot: SlotStatus) -> Data:
+    badge = of_slot(slot, stopped=group.stopped).as_data()
+    return {"group": group.group, **asdict(slot), "badge": badge, "silence": slot.silence if slot.silent else ""}
 
 
 def partition_details(seen: Observation | None, topic: str, partition: int) -> Data | None:
@@ -42,7 +51,7 @@ def partition_details(seen: Observation | None, topic: str, partition: int) -> D
     group, policy = next(copied, ("", None))
     losses = [loss for loss in seen.losses if (loss.topic, loss.partition) == (topic, partition)]
     pauses = [pause for pause in pauses_of(seen.plans.values()) if Scope.of(pause).covers(place)]
-    return partition_row(row) | {
+    return partition_row(row, late_topics(seen.needs)) | {
         "group": group,
         "policy": None if policy is None else policy.model_dump(mode="json", exclude_defaults=True),
         "losses": [loss.model_dump(mode="json") for loss in reversed(losses)],
@@ -80,13 +89,26 @@ def plan_facts(plan: Plan) -> Data:
     }
 
 
-def applications_view(seen: ApplicationsSeen | None, *, logs: bool) -> Data:
+def applications_view(seen: ApplicationsSeen | None, link: Observation | None, *, logs: bool) -> Data:
     """Return a link's applications; without log lines if the user may not read their ``logs``."""
     found = () if seen is None else seen.applications
+    silent = set() if link is None else {group.group for group in link.statuses if _is_silent(group)}
+    shown = [one | {"badge": _application_badge(one, silent).as_data()} for one in found]
     return looked(seen) | {
         "logs": logs,
-        "applications": [one if logs else one | {"log_lines": []} for one in found],
+        "applications": [one if logs else one | {"log_lines": []} for one in shown],
     }
+
+
+def _is_silent(group: Status) -> bool:
+    return not group.stopped and any(slot.silent and not slot.starting for slot in group.slots)
+
+
+def _application_badge(one: Data, silent: Collection[str]) -> Badge:
+    """Return the state of an application. One that runs while a slot of it does not report is not well."""
+    badge = STATES[one["submissions"][0]["state"]]
+    mute = badge.level is Level.GOOD and not one["standby"] and one["group"] in silent
+    return STATES["silent"] if mute else badge
 
 
 def quarantine_page(seen: QuarantineSeen | None, *, search: str, offset: int, limit: int) -> Data:

@@ -24,8 +24,8 @@ def last_event(seen: Observation) -> dict[str, Any] | None:
 
 def _events(seen: Observation) -> Iterator[Event]:
     for group, plan in seen.plans.items():
-        stopped = ", which stops it" if plan.stopped else ""
-        yield Event(plan.published_at_ms, f"plan {plan.version} of task group {group} published{stopped}")
+        if plan.stopped:
+            yield Event(plan.published_at_ms, f"plan {plan.version} of task group {group} published, which stops it")
         if plan.replaced is not None:
             text = f"plan {plan.replaced.version} of task group {group} was not Strait's, and was replaced"
             yield Event(plan.replaced.at_ms, text)

@@ -1,25 +1,50 @@
 """Responses of the page about consumer groups. Pure."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from strait.planning.consumer_groups import MEANINGS, GroupStatus, OffsetState
+from strait.planning.status.words import STATES
 from strait.state.group_sync_records import GroupSyncReport
 from strait_airflow.page.views.answers import Data, looked, some
+from strait_airflow.page.views.links import is_late
 from strait_airflow.page.watches.groups import GroupsSeen
 
 _URGENCY = {state: number for number, state in enumerate(OffsetState)}
 
 
-def groups_page(
-    seen: GroupsSeen | None, report: GroupSyncReport | None, *, search: str, state: str, offset: int, limit: int
-) -> Data:
+class Sync(NamedTuple):
+    """The continuous synchronization of a link's groups by its application.
+
+    Attributes:
+        wanted: whether the link's plan has it; None: unknown.
+        report: the last one; None: there is none.
+        now_ms: ms since 1970.
+    """
+
+    wanted: bool | None
+    report: GroupSyncReport | None
+    now_ms: int
+
+    @property
+    def late(self) -> bool:
+        """Whether the last report is older than three intervals, so that it says nothing about now."""
+        return self.report is not None and is_late(self.report, self.now_ms)
+
+    def as_data(self) -> Data:
+        if self.report is None:
+            return {"wanted": self.wanted, "report": None}
+        age = max(0, self.now_ms - self.report.at_ms) / 1000
+        shown = self.report.model_dump(mode="json", exclude={"out_of_sync"})
+        return {"wanted": self.wanted, "report": shown, "age_seconds": age, "late": self.late}
+
+
+def groups_page(seen: GroupsSeen | None, sync: Sync, *, search: str, state: str, offset: int, limit: int) -> Data:
     """Return one page of a link's consumer groups.
 
     Selected groups come first; of these, the ones that would not continue exactly at their current position.
 
     Args:
-        report: last report of the link's continuous synchronization; None: there is none.
         search: part of the group's name, in any letter case.
         state: only groups with a partition in this state; "" any.
     """
@@ -34,22 +59,20 @@ def groups_page(
     page = some(wanted, offset, limit)
     return looked(seen) | {
         "at_ms": None if seen is None else seen.at_ms,
-        "sync": None if report is None else report.model_dump(mode="json", exclude={"out_of_sync"}),
+        "sync": sync.as_data(),
         "total": len(wanted),
         "of": len(found),
         "states": states,
-        "rows": [_row(group, report) for group in page],
+        "rows": [_row(group, sync) for group in page],
     }
 
 
-def group_details(
-    seen: GroupsSeen | None, report: GroupSyncReport | None, name: str, *, offset: int, limit: int
-) -> Data | None:
+def group_details(seen: GroupsSeen | None, sync: Sync, name: str, *, offset: int, limit: int) -> Data | None:
     """Return a group with one page of its partitions, most urgent first; None: there is no group of this name.
 
     If the groups are unknown, the result has only `looking` and `error`.
     """
-    if seen is None or seen.error:
+    if seen is None or (seen.error and not seen.groups):
         return looked(seen)
     group = next((one for one in seen.groups if one.group == name), None)
     if group is None:
@@ -57,7 +80,7 @@ def group_details(
     offsets = sorted(group.offsets, key=lambda one: (_URGENCY[one.state], one.topic, one.partition))
     rows = [asdict(one) | {"meaning": MEANINGS[one.state]} for one in some(offsets, offset, limit)]
     known = looked(seen) | {"at_ms": seen.at_ms}
-    return known | _row(group, report) | {"total": len(offsets), "rows": rows}
+    return known | _row(group, sync) | {"total": len(offsets), "rows": rows}
 
 
 def _by_urgency(group: GroupStatus) -> tuple[Any, ...]:
@@ -65,20 +88,25 @@ def _by_urgency(group: GroupStatus) -> tuple[Any, ...]:
     return not group.selected, group.synced, urgent, -(group.rereads or 0), group.group
 
 
-def _synced_at_ms(group: GroupStatus, report: GroupSyncReport | None) -> int | None:
+def _synced_at_ms(group: GroupStatus, sync: Sync) -> int | None:
     """Return when the group was last reported in sync, in ms since 1970.
 
-    None: it is out of sync or not selected, or the report is missing, has an error or does not list every group that is
-    out of sync.
+    None: it is out of sync or not selected, or the report is missing, late, has an error or does not list every group that
+    is out of sync.
     """
-    if report is None or report.trouble or not group.selected:
+    report = sync.report
+    if report is None or sync.late or report.trouble or not group.selected:
         return None
     all_told = report.groups - report.in_sync == len(report.out_of_sync)
     return report.at_ms if all_told and group.group not in {one.group for one in report.out_of_sync} else None
 
 
-def _row(group: GroupStatus, report: GroupSyncReport | None) -> Data:
+def _row(group: GroupStatus, sync: Sync) -> Data:
+    synced_at_ms = _synced_at_ms(group, sync)
+    synced = group.synced or synced_at_ms is not None
+    state = "not_selected" if not group.selected else "in_sync" if synced else "out_of_sync"
     return {
+        "badge": STATES[state].as_data(),
         "group": group.group,
         "type": group.source.kind,
         "source_state": group.source.state,
@@ -86,7 +114,7 @@ def _row(group: GroupStatus, report: GroupSyncReport | None) -> Data:
         "partitions": len(group.offsets),
         "rereads": group.rereads,
         "synced": group.synced,
-        "synced_at_ms": _synced_at_ms(group, report),
+        "synced_at_ms": synced_at_ms,
         "selected": group.selected,
         "why": "" if group.synced else group.why,
     }

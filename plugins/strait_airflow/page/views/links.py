@@ -1,28 +1,42 @@
 """Responses of the page about links and their partitions, computed from an observation. Pure."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from math import inf
+from typing import Any, NamedTuple
 
 from strait.exporter.observation import Observation
-from strait.planning.plan.pauses import pauses_of
+from strait.planning.history.overrun import WARN_SECONDS
+from strait.planning.status.needs import late_topics
 from strait.planning.status.rows import PartitionStatus
-from strait.planning.status.summary import summary_of
+from strait.planning.status.words import STATES, Level, of_partition
 from strait.reasons import Reason
+from strait.state.group_sync_records import GroupSyncReport
 from strait_airflow.page.views.answers import Data, some
 from strait_airflow.page.views.events import last_event
 
-_URGENT = {"error": 0, "waiting": 2, "no_plan": 3, "looking": 4, "paused": 5, "stopped": 6, "copying": 7}
-_DECISION = 1
+LOOK_SECONDS = 2.0
+"""Time between two observations of a link."""
+
+LOSING = "losing"
+BEHIND = "behind"
+PERSON = str(Level.PERSON)
+"""Filters of links besides the words for their states: those that lose records within a day, lag, or need an operator."""
+
+_ORDER = {str(level): number for number, level in enumerate(reversed(Level))}
+
+LINK_SORTS = ("urgency", "link", "lag_records", "lag_seconds", "seconds_to_loss", "records_per_second")
 
 SORTS: dict[str, Callable[[PartitionStatus], Any]] = {
     "topic": lambda row: (row.topic, -1 if row.partition is None else row.partition),
-    "state": lambda row: row.state,
+    "state": lambda row: (tuple(Level).index(of_partition(row).level), row.lag_records),
     "reason": lambda row: row.reason,
     "lag_records": lambda row: row.lag_records,
     "lag_seconds": lambda row: row.lag_seconds,
     "position": lambda row: row.position,
     "end": lambda row: row.end,
+    "seconds_to_loss": lambda row: -inf if row.seconds_to_loss is None else -row.seconds_to_loss,
 }
 
 
@@ -45,38 +59,124 @@ class Question:
     limit: int = 20
 
 
-def link_row(link: str, seen: Observation | None) -> Data:
-    """Return a link's row in the overview."""
+@dataclass(frozen=True, slots=True)
+class LinksQuestion:
+    """A request for ``limit`` links from ``offset``.
+
+    Attributes:
+        search: part of a name of the link or its clusters, in any letter case.
+        state: the word for a state, `PERSON`, `LOSING` or `BEHIND`; "" any.
+        sort: one of `LINK_SORTS`; unknown values come last.
+    """
+
+    search: str = ""
+    state: str = ""
+    sort: str = "urgency"
+    descending: bool = False
+    offset: int = 0
+    limit: int = 20
+
+
+class Now(NamedTuple):
+    """The time, in seconds of the monotonic clock and in ms since 1970."""
+
+    seconds: float
+    ms: int
+
+
+def link_row(link: str, seen: Observation | None, now: Now) -> Data:
+    """Return a link's row in the overview; after an error with the figures of the last observation."""
     if seen is None:
-        return {"link": link, "state": "looking", "needs_person": False, "urgency": _URGENT["looking"]}
-    if seen.error:
-        found = {"source": seen.source, "destination": seen.destination, "error": seen.error}
-        return {"link": link, **found, "state": "error", "needs_person": True, "urgency": _URGENT["error"]}
-    summary = summary_of(link, seen.source, seen.destination, seen.statuses, pauses_of(seen.plans.values()))
-    summary = replace(summary, needs=len(seen.needs))
+        badge = STATES["looking"].as_data()
+        return {"link": link, "state": "looking", "badge": badge, "needs_person": False, "age_seconds": None}
+    summary = seen.summary
     rows = partition_rows(seen)
-    decisions = sum(row.needs_decision for row in rows)
     latencies = [group.latency_ms_p99 for group in seen.statuses if group.latency_ms_p99 is not None]
+    known = not seen.error or bool(seen.plans)
     return summary.as_data() | {
-        "lag_seconds": max((row.lag_seconds for row in rows), default=-1.0),
+        "link": link,
+        "known": known,
+        "age_seconds": round(now.seconds - seen.at, 1) if known else None,
+        "every_seconds": LOOK_SECONDS,
         "latency_ms_p99": max(latencies, default=None),
         "copying": sum(row.state == "copying" for row in rows),
-        "decisions": decisions,
-        "needs_person": not summary.healthy or bool(seen.needs),
+        "decisions": sum(row.needs_decision for row in rows),
+        "needs_person": summary.badge.level is Level.PERSON,
         "needs": [need.as_data() for need in seen.needs],
-        "consumer_groups": None if (sync := seen.group_sync) is None else {"all": sync.groups, "in_sync": sync.in_sync},
+        "consumer_groups": _groups_in_sync(seen, now.ms),
         "losses": sum(seen.loss_counts.values()),
         "quarantined": sum(seen.quarantined.values()),
-        "last_event": last_event(seen),
-        "urgency": _URGENT[summary.state]
-        if summary.healthy and not seen.needs
-        else min(_DECISION, _URGENT[summary.state]),
+        "last_event": last_event(seen) if known else None,
     }
 
 
-def by_urgency(rows: Sequence[Data]) -> list[Data]:
-    """Return the rows sorted: links that need an operator first, then waiting ones."""
-    return sorted(rows, key=lambda row: (row["urgency"], row["link"]))
+def _groups_in_sync(seen: Observation, now_ms: int) -> Data | None:
+    sync = seen.group_sync
+    return None if sync is None else {"all": sync.groups, "in_sync": sync.in_sync, "late": is_late(sync, now_ms)}
+
+
+def is_late(report: GroupSyncReport, now_ms: int) -> bool:
+    """Return whether a report on consumer groups is older than three intervals, so that it no longer describes them."""
+    return now_ms - report.at_ms > 3000 * report.interval_seconds
+
+
+def links_page(rows: Sequence[Data], asked: LinksQuestion) -> Data:
+    """Return one page of the links, and a summary of all of them."""
+    found = [row for row in rows if _link_wanted(row, asked)]
+    found.sort(key=lambda row: row["link"], reverse=asked.sort == "link" and asked.descending)
+    if asked.sort != "link":
+        found.sort(key=lambda row: _link_order(row, asked))
+    ages = [row["age_seconds"] for row in rows if row["age_seconds"] is not None]
+    return {
+        "links": some(found, asked.offset, asked.limit),
+        "total": len(found),
+        "summary": summary_line(rows),
+        "age_seconds": min(ages, default=None),
+        "every_seconds": LOOK_SECONDS,
+    }
+
+
+def summary_line(rows: Sequence[Data]) -> Data:
+    """Return how many links are in which state, the largest lag and the next loss."""
+    states = Counter(row["badge"]["word"] for row in rows)
+    levels = {row["badge"]["word"]: row["badge"]["level"] for row in sorted(rows, key=_urgency, reverse=True)}
+    ordered = sorted(states.items(), key=lambda each: (_ORDER[levels[each[0]]], -each[1], each[0]))
+    lags = [row["lag_seconds"] for row in rows if row.get("lag_seconds")]
+    losses = [row["seconds_to_loss"] for row in rows if _losing(row)]
+    return {
+        "links": len(rows),
+        "looking": sum(row["state"] == "looking" for row in rows),
+        "person": sum(row["needs_person"] for row in rows),
+        "states": [{"word": word, "level": levels[word], "count": count} for word, count in ordered],
+        "lag_seconds": max(lags, default=None),
+        "behind": len(lags),
+        "seconds_to_loss": min(losses, default=None),
+        "losing": len(losses),
+    }
+
+
+def _urgency(row: Data) -> int:
+    return _ORDER[row["badge"]["level"]]
+
+
+def _losing(row: Data) -> bool:
+    left = row.get("seconds_to_loss")
+    return left is not None and left < WARN_SECONDS
+
+
+def _link_wanted(row: Data, asked: LinksQuestion) -> bool:
+    names = (row["link"], row.get("source", ""), row.get("destination", ""))
+    if not any(asked.search.casefold() in name.casefold() for name in names):
+        return False
+    special = {PERSON: row["needs_person"], LOSING: _losing(row), BEHIND: bool(row.get("lag_seconds"))}
+    return bool(special.get(asked.state, asked.state in ("", row["badge"]["word"])))
+
+
+def _link_order(row: Data, asked: LinksQuestion) -> tuple[bool, float]:
+    value: float | None = _urgency(row) if asked.sort == "urgency" else row.get(asked.sort)
+    if value is None:
+        return True, 0
+    return False, -value if asked.descending else value
 
 
 def partition_page(seen: Observation | None, asked: Question) -> Data:
@@ -87,7 +187,9 @@ def partition_page(seen: Observation | None, asked: Question) -> Data:
     found.sort(key=SORTS["topic"])  # stable: rows with an equal key below keep this order
     found.sort(key=SORTS[asked.sort], reverse=asked.descending)
     page = some(found, asked.offset, asked.limit)
-    return {"total": len(found), "of": len(rows), "reasons": reasons, "rows": [partition_row(row) for row in page]}
+    late = frozenset() if seen is None else late_topics(seen.needs)
+    shown = [partition_row(row, late) for row in page]
+    return {"total": len(found), "of": len(rows), "reasons": reasons, "rows": shown}
 
 
 def partition_rows(seen: Observation | None) -> list[PartitionStatus]:
@@ -100,8 +202,8 @@ def _wanted(row: PartitionStatus, asked: Question) -> bool:
     return named and asked.reason in ("", row.reason) and asked.state in ("", row.state)
 
 
-def partition_row(row: PartitionStatus) -> Data:
-    """Return a partition with the meaning and the remedy of its reason."""
+def partition_row(row: PartitionStatus, late: Collection[str] = ()) -> Data:
+    """Return a partition with its state as operators see it, and the meaning and the remedy of its reason."""
     known = Reason(row.reason) if row.reason in set(Reason) else None
     words = {"meaning": known.meaning, "remedy": known.remedy} if known else {"meaning": "", "remedy": ""}
-    return asdict(row) | words | {"needs_decision": row.needs_decision}
+    return asdict(row) | words | {"needs_decision": row.needs_decision, "badge": of_partition(row, late).as_data()}

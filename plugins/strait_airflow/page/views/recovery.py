@@ -2,7 +2,8 @@
 
 from strait.planning.failover import summary
 from strait.planning.failover_report import screen_parts
-from strait.state.failover_records import Failover
+from strait.planning.status.words import STATES
+from strait.state.failover_records import Failover, FailoverStep
 from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.watches.failovers import FailoversSeen
 
@@ -32,14 +33,15 @@ def report(seen: FailoversSeen | None, of: str) -> Data | None:
 
     If the reports are unknown, the result has only `looking` and `error`.
     """
-    if seen is None or seen.error:
+    if seen is None or (seen.error and not seen.records):
         return looked(seen)
     found = next((one for one in seen.records if one.id == of), None)
     if found is None:
         return None
     over = found.kind != "rehearsal" and found.outcome == "done"
     parts = screen_parts(found, "") if over else {}  # the page names no address of a broker
-    return looked(seen) | found.model_dump(mode="json") | {"summary": summary(found), "screen": parts}
+    shown = {"summary": summary(found), "screen": parts, "steps": [_step(step) for step in found.steps]}
+    return looked(seen) | found.model_dump(mode="json") | shown
 
 
 def _readiness(rehearsal: Failover) -> Data:
@@ -49,14 +51,19 @@ def _readiness(rehearsal: Failover) -> Data:
         "at_ms": rehearsal.began_at_ms,
         "score": rehearsal.score,
         "steps": len(rehearsal.steps),
-        "missing": [{"name": step.name, "verdict": step.verdict, "detail": step.detail} for step in missing],
+        "missing": [_step(step) for step in missing],
     }
+
+
+def _step(step: FailoverStep) -> Data:
+    return step.model_dump(mode="json") | {"badge": STATES[step.verdict].as_data()}
 
 
 def _line(record: Failover) -> Data:
     shown = {"id", "kind", "outcome", "by", "reason", "began_at_ms", "ended_at_ms", "groups", "groups_exact"}
     figures = {"rpo_records", "rpo_seconds", "rto_seconds", "score", "wave_topics", "wave_groups"}
-    return record.model_dump(mode="json", include=shown | figures)
+    line = record.model_dump(mode="json", include=shown | figures)
+    return line | {"badge": STATES[record.outcome].as_data()}
 
 
 def _point(record: Failover) -> Data:

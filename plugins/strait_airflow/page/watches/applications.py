@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from strait.config.links import Link
 from strait.config.naming import application_of
@@ -24,11 +24,14 @@ class ApplicationsSeen:
     Attributes:
         applications: each with its submissions (see `strait.launch.overview`), `group`, `standby` and `log_lines`, the
             last ones of the newest submission.
-        error: why they cannot be queried; "" if they can.
+        error: why they cannot be queried; "" if they can. All else is then as it was last.
+        at: time of the observation, in seconds of the monotonic clock.
     """
 
     applications: tuple[dict[str, Any], ...] = ()
     error: str = ""
+    at: float = field(default_factory=time.monotonic)
+    every_seconds: ClassVar[float] = LOOK_SECONDS
 
 
 class ApplicationsWatch(BackgroundWatch[ApplicationsSeen]):
@@ -39,7 +42,7 @@ class ApplicationsWatch(BackgroundWatch[ApplicationsSeen]):
         self._stopped.wait(LOOK_SECONDS)
 
     def _failed(self, link: ConfiguredLink | None, error: str) -> ApplicationsSeen:
-        return ApplicationsSeen(error=error)
+        return replace(self.newest or ApplicationsSeen(), error=error)
 
     def _look(self, link: Link) -> Iterator[dict[str, Any]]:
         launch, now_ms = launcher(link.spark), time.time_ns() // 1_000_000

@@ -1,6 +1,8 @@
 """A link's failovers and rehearsals, read in the background as they are recorded."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from strait.control.failover.journal import Journal
 from strait.exporter.background import BackgroundWatch
@@ -15,11 +17,14 @@ class FailoversSeen:
     """All failovers and rehearsals, oldest first.
 
     Attributes:
-        error: why they cannot be read; "" if they can.
+        error: why they cannot be read; "" if they can. All else is then as it was last.
+        at: time of the observation, in seconds of the monotonic clock.
     """
 
     records: tuple[Failover, ...] = ()
     error: str = ""
+    at: float = field(default_factory=time.monotonic)
+    every_seconds: ClassVar[float] = LOOK_SECONDS
 
 
 class FailoversWatch(BackgroundWatch[FailoversSeen]):
@@ -32,4 +37,4 @@ class FailoversWatch(BackgroundWatch[FailoversSeen]):
             self._stopped.wait(LOOK_SECONDS)
 
     def _failed(self, link: ConfiguredLink | None, error: str) -> FailoversSeen:
-        return FailoversSeen(error=error)
+        return replace(self.newest or FailoversSeen(), error=error)

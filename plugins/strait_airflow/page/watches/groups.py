@@ -1,7 +1,8 @@
 """The state of a link's consumer groups, queried from both of its clusters in the background."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from strait.config.consumer_groups import GroupFilter
 from strait.consumer_groups.sync import GroupSync
@@ -18,12 +19,15 @@ class GroupsSeen:
 
     Attributes:
         at_ms: ms since 1970.
-        error: why they could not be queried; "" if they were.
+        error: why they cannot be queried now; "" if they were. All else is then as it was last.
+        at: time of the observation, in seconds of the monotonic clock.
     """
 
     at_ms: int
     groups: tuple[GroupStatus, ...] = ()
     error: str = ""
+    at: float = field(default_factory=time.monotonic)
+    every_seconds: ClassVar[float] = LOOK_SECONDS
 
 
 class GroupsWatch(BackgroundWatch[GroupsSeen]):
@@ -39,7 +43,7 @@ class GroupsWatch(BackgroundWatch[GroupsSeen]):
                 self._stopped.wait(LOOK_SECONDS)
 
     def _failed(self, link: ConfiguredLink | None, error: str) -> GroupsSeen:
-        return GroupsSeen(_now_ms(), error=error)
+        return replace(self.newest or GroupsSeen(_now_ms()), error=error)
 
 
 def _now_ms() -> int:

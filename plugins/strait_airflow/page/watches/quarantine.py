@@ -1,6 +1,8 @@
 """The quarantined records of a link, read in the background."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from strait.control.quarantine import Quarantine
 from strait.exporter.background import BackgroundWatch
@@ -16,11 +18,14 @@ class QuarantineSeen:
 
     Attributes:
         entries: unresolved records, in the order in which they were quarantined.
-        error: why they cannot be read; "" if they can.
+        error: why they cannot be read; "" if they can. All else is then as it was last.
+        at: time of the observation, in seconds of the monotonic clock.
     """
 
     entries: tuple[Entry, ...] = ()
     error: str = ""
+    at: float = field(default_factory=time.monotonic)
+    every_seconds: ClassVar[float] = LOOK_SECONDS
 
 
 class QuarantineWatch(BackgroundWatch[QuarantineSeen]):
@@ -34,4 +39,4 @@ class QuarantineWatch(BackgroundWatch[QuarantineSeen]):
             self._stopped.wait(LOOK_SECONDS)
 
     def _failed(self, link: ConfiguredLink | None, error: str) -> QuarantineSeen:
-        return QuarantineSeen(error=error)
+        return replace(self.newest or QuarantineSeen(), error=error)

@@ -1,7 +1,9 @@
 """The offset map of a link, read in the background as it is written."""
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from strait.exporter.background import BackgroundWatch
 from strait.state.link_handle import ConfiguredLink
@@ -16,11 +18,14 @@ class RunsSeen:
 
     Attributes:
         runs: (source topic, partition) -> its offset segments, by sequence_base.
-        error: why it cannot be read; "" if it can.
+        error: why it cannot be read; "" if it can. All else is then as it was last.
+        at: time of the observation, in seconds of the monotonic clock.
     """
 
     runs: Mapping[tuple[str, int], tuple[OffsetMapping, ...]] = field(default_factory=dict)
     error: str = ""
+    at: float = field(default_factory=time.monotonic)
+    every_seconds: ClassVar[float] = LOOK_SECONDS
 
 
 class RunsWatch(BackgroundWatch[RunsSeen]):
@@ -34,4 +39,4 @@ class RunsWatch(BackgroundWatch[RunsSeen]):
                 self._stopped.wait(LOOK_SECONDS)
 
     def _failed(self, link: ConfiguredLink | None, error: str) -> RunsSeen:
-        return RunsSeen(error=error)
+        return replace(self.newest or RunsSeen(), error=error)

@@ -1,0 +1,31 @@
+"""Figures as text for operators; "-" is unknown. Pure."""
+
+from strait.text import duration
+
+UNKNOWN = "-"
+
+
+def count(value: float | None) -> str:
+    """Return a number; None and negative ones are unknown."""
+    return UNKNOWN if value is None or value < 0 else f"{value:,.0f}"
+
+
+def at_least(known: int | None, unknown: int) -> str:
+    """Return a total of which ``unknown`` addends are unknown; None: all are."""
+    return f">={known:,}" if known and unknown else UNKNOWN if unknown else count(known)
+
+
+def lasting(seconds: float | None) -> str:
+    """Return a duration; tenths of a second if it is short. None and negative ones are unknown."""
+    if seconds is None or seconds < 0:
+        return UNKNOWN
+    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+
+
+def records_behind(known: int | None, unknown: int) -> str:
+    """Return the lag of several partitions as a phrase."""
+    if not unknown:
+        return f"{count(known)} records behind"
+    if known is None:
+        return "how many records behind is unknown"
+    return f"at least {known:,} records behind, {unknown:,} partitions unknown"

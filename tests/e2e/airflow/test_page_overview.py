@@ -1,0 +1,122 @@
+"""The overview of links, and what every view says of the age of its figures, in a real browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from strait.text import duration
+from support.fixtures.page import AWAY, READ, WAIT_MS, Site
+
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
+
+PHONE = {"width": 400, "height": 900}
+DESK = {"width": 1280, "height": 900}
+
+
+@pytest.fixture
+def overview(site: Site, page: Page) -> Page:
+    page.set_viewport_size(DESK)  # type: ignore[arg-type]
+    page.goto("about:blank")
+    page.goto(site.url)
+    expect(links(page).filter(has_text=READ)).to_contain_text("slot silent", timeout=WAIT_MS)
+    return page
+
+
+def links(page: Page) -> Locator:
+    return page.get_by_role("region", name="Links").locator("tbody tr")
+
+
+def part(page: Page, text: str | re.Pattern[str]) -> Locator:
+    return page.get_by_role("group", name="Summary").get_by_role("button", name=text)
+
+
+def test_of_slots_that_do_not_report_nothing_is_known(overview):
+    row = links(overview).filter(has=overview.get_by_role("link", name=READ, exact=True))
+    expect(row).to_contain_text(re.compile("no report|starting"))
+    assert row.locator("td.number").all_inner_texts() == ["–"] * 6
+    overview.get_by_role("link", name=READ, exact=True).click()
+    slot = overview.get_by_role("region", name="Slots").locator("tbody tr").first
+    expect(slot).to_contain_text("none", timeout=WAIT_MS)
+    topics = overview.get_by_role("region", name="Topics").locator("tbody tr")
+    expect(topics.filter(has_text="orders")).to_contain_text("60")
+    topics.get_by_role("link", name="orders", exact=True).click()
+    expect(overview.locator("#range")).to_have_text("1–20 of 60")
+
+
+def test_each_part_of_the_summary_filters_and_the_address_says_so(overview):
+    all_of_them = links(overview).count()
+    part(overview, re.compile("unreadable")).click()
+    expect(links(overview)).to_have_count(1)
+    expect(links(overview)).to_contain_text(AWAY)
+    expect(overview).to_have_url(re.compile(r"#/\?state=unreadable$"))
+    overview.reload()
+    expect(links(overview)).to_have_count(1, timeout=WAIT_MS)
+    expect(part(overview, re.compile("unreadable"))).to_have_attribute("aria-pressed", "true")
+    part(overview, re.compile("unreadable")).click()
+    expect(links(overview)).to_have_count(all_of_them)
+    part(overview, re.compile("needs? an operator")).click()
+    expect(links(overview).first).to_contain_text(AWAY)
+    expect(overview).to_have_url(re.compile("state=person"))
+
+
+def test_links_are_searched_and_sorted_and_an_address_shows_the_same(site, overview):
+    overview.get_by_label("Link or cluster contains").fill("SHO")
+    expect(links(overview)).to_have_count(1)
+    expect(overview).to_have_url(re.compile(r"\?search=SHO$"))
+    overview.get_by_label("Link or cluster contains").fill("there")  # a cluster
+    overview.get_by_role("button", name="Link", exact=True).click()
+    overview.get_by_role("button", name=re.compile("^Link")).click()
+    names = links(overview).locator("td.title")
+    expect(names.first).to_have_text("shop")
+    shown = names.all_inner_texts()
+    assert shown == sorted(shown, reverse=True)
+    address = overview.url
+    overview.goto("about:blank")
+    overview.goto(address)
+    expect(names).to_have_text(shown, timeout=WAIT_MS)
+    overview.get_by_label("Link or cluster contains").fill("nothing like this")
+    expect(overview.locator("main")).to_contain_text("No link is like that.")
+
+
+def test_while_nothing_is_answered_the_last_figures_stay_gray_with_their_age(overview):
+    expect(overview.locator("#as-of")).to_have_text(re.compile(r"As of \d+ s ago"))
+    rows = links(overview).count()
+    overview.route("**/api/v1/**", lambda route: route.abort())
+    expect(overview.locator("#trouble")).to_contain_text("Airflow does not answer", timeout=WAIT_MS)
+    expect(overview.locator("main")).to_have_class(re.compile("stale"), timeout=WAIT_MS)
+    expect(overview.locator("#as-of")).to_have_class(re.compile("bad"))
+    assert links(overview).count() == rows
+    overview.unroute("**/api/v1/**")
+    expect(overview.locator("main")).not_to_have_class(re.compile("stale"), timeout=WAIT_MS)
+
+
+def test_on_a_phone_each_link_is_a_card_with_its_name_state_and_reason(site, overview):
+    overview.set_viewport_size(PHONE)
+    row = links(overview).filter(has=overview.get_by_role("link", name=READ, exact=True))
+    expect(row.locator("td.wide").first).to_be_hidden()
+    assert overview.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for cell in ("td.title", "td.plain", "td.why"):
+        box = row.locator(cell).bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
+    for view in (f"link/{READ}", f"link/{READ}/groups", f"link/{READ}/recovery", f"link/{READ}/partition/orders/0"):
+        overview.goto(f"{site.url}#/{view}")
+        expect(overview.locator("#as-of")).to_contain_text("As of", timeout=WAIT_MS)
+        assert overview.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+
+
+def test_durations_and_numbers_are_those_of_the_terminal(overview):
+    seconds = [30, 119, 120, 3570, 7100, 7200, 86_390, 263_000, 1_000_000]
+    shown = "async values => { const { seconds } = await import('./dom.js'); return values.map(seconds) }"
+    assert overview.evaluate(shown, seconds) == [duration(value) for value in seconds]
+    numbers = "async values => { const { number } = await import('./dom.js'); return values.map(number) }"
+    values = [None, -1, 0, 999_999, 1_200_000, 18_200_000_000]
+    assert overview.evaluate(numbers, values) == ["–", "–", "0", "999,999", "1.2 M", "18.2 G"]
+
+
+def test_an_address_without_a_view_leads_back(site, overview):
+    overview.goto(f"{site.url}#/nowhere")
+    expect(overview.locator("main")).to_contain_text("The page has no such view.")
+    overview.get_by_role("link", name="All links").click()
+    expect(links(overview).first).to_be_visible()
