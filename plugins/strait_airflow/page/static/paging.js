@@ -51,7 +51,10 @@ export const filters = (...fields) => el("form", { onsubmit: (event) => event.pr
 export function sortHead(list, label, key, show, { first = true, kind = "" } = {}) {
   const { sort, descending } = list.wanted;
   const now = sort === key;
-  const turn = () => list.want({ descending: now ? !descending : first, sort: key }, show);
+  const turn = () => { // again before the list is drawn anew, too
+    const { sort: present, descending: down } = list.wanted;
+    list.want({ descending: present === key ? !down : first, sort: key }, show);
+  };
   const order = now ? (descending ? "descending" : "ascending") : "none";
   const arrow = { descending: " ↓", ascending: " ↑", none: "" }[order];
   const button = el("button", { type: "button", id: `${list.id}sort-${key}`, onclick: turn }, label + arrow);

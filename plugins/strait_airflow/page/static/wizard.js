@@ -65,7 +65,9 @@ function choices(found) {
     el("summary", {}, "Only some topics (a wave)"), ...waveFields(running.wave_topics, running.wave_groups));
   const parts = [
     field("Kind", kinds),
-    of("unplanned", check("even_if_source_answers", "Fail over although the source answers")),
+    of("planned", el("p", {}, "Waits until producers have stopped and all records are copied, commits the groups' offsets, "
+      + "stops the link. Until the link is stopped, an error takes back what was done.")),
+    of("unplanned", el("p", {}, "Stops the link, asks the source for nothing, and names what is missing."), check("even_if_source_answers", "Fail over although the source answers")),
     of("planned", wave),
     field("Reason", given("reason", "", { maxlength: 200 }), "Kept in the report."),
     el("details", {}, el("summary", {}, "More settings"), ...moreChoices()),
@@ -138,11 +140,8 @@ export function failoverWizard(link, found) {
       update();
       if (ok) settings.disabled = true;
     });
-    const about = found.running
-      ? "A failover of this link was cut off. It goes on where it stopped."
-      : "Waits until producers have stopped and all records are copied, commits the groups' offsets, stops the link. "
-        + "Until the link is stopped, an error takes back what was done.";
-    return [el("p", {}, about), form];
+    const about = found.running ? [el("p", {}, "A failover of this link was cut off. It goes on where it stopped.")] : [];
+    return [...about, form];
   });
 }
 
