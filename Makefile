@@ -131,6 +131,10 @@ lock: $(INSTALLED) ## Resolve requirements*.txt into requirements*.lock; newer v
 images-lock: ## Ask registries for the digests of the images in docker/images.lock, and write them there (needs Docker)
 	python3 docker/lock_images.py
 
+.PHONY: pictures
+pictures: install browser ## Draw the page for the documentation; every view in every scene and look: make pictures ARGS=DIRECTORY
+	PYTHONPATH=plugins $(BIN)/python tests/support/pictures/page.py $(ARGS)
+
 .PHONY: sbom
 sbom: $(INSTALLED) ## Write the bill of materials of what Strait runs on, build/sbom.json (CycloneDX)
 	@mkdir -p build

@@ -28,7 +28,7 @@ class Sync(NamedTuple):
 
     @property
     def late(self) -> bool:
-        """Whether the last report is older than three intervals, so that it says nothing about now."""
+        """Whether the last report is older than three intervals, so that it no longer describes the groups."""
         return self.report is not None and is_late(self.report, self.now_ms)
 
     def as_data(self) -> Data:
