@@ -5,7 +5,6 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from strait.text import duration
 from support.fixtures.page import AWAY, READ, WAIT_MS, Site
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
@@ -105,15 +104,6 @@ def test_on_a_phone_each_link_is_a_card_with_its_name_state_and_reason(site, ove
         overview.goto(f"{site.url}#/{view}")
         expect(overview.locator("#as-of")).to_contain_text("As of", timeout=WAIT_MS)
         assert overview.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
-
-
-def test_durations_and_numbers_are_those_of_the_terminal(overview):
-    seconds = [30, 119, 120, 3570, 7100, 7200, 86_390, 263_000, 1_000_000]
-    shown = "async values => { const { seconds } = await import('./dom.js'); return values.map(seconds) }"
-    assert overview.evaluate(shown, seconds) == [duration(value) for value in seconds]
-    numbers = "async values => { const { number } = await import('./dom.js'); return values.map(number) }"
-    values = [None, -1, 0, 999_999, 1_200_000, 18_200_000_000]
-    assert overview.evaluate(numbers, values) == ["–", "–", "0", "999,999", "1.2 M", "18.2 G"]
 
 
 def test_an_address_without_a_view_leads_back(site, overview):

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route
 
 from strait.config.home import project_root
-from strait.text import printable
+from strait.text import duration, printable
 
 pytestmark = pytest.mark.airflow
 
@@ -90,3 +90,12 @@ def test_the_widget_on_airflows_home_page(page: Page) -> None:
     """
     found = shown(page, script)
     assert found.count(printable(HOSTILE)) == 2 and "\\u202eorders" in found
+
+
+def test_durations_are_those_of_the_terminal_and_large_numbers_are_short(page: Page) -> None:
+    values = [30, 119, 120, 3570, 7100, 7200, 86_390, 263_000, 1_000_000]
+    durations = "async (values) => values.map((await import('./dom.js')).seconds)"
+    assert page.evaluate(durations, values) == [duration(value) for value in values]
+    numbers = "async (values) => values.map((await import('./dom.js')).number)"
+    found = page.evaluate(numbers, [None, -1, 0, 999_999, 1_200_000, 18_200_000_000])
+    assert found == ["–", "–", "0", "999,999", "1.2 M", "18.2 G"]
