@@ -61,6 +61,19 @@ def score(steps: Sequence[FailoverStep]) -> int:
     return round(100 * sum(worth.get(step.verdict, 0.0) for step in steps) / len(steps)) if steps else 0
 
 
+def rpo_records(rows: Sequence[PartitionStatus]) -> int | None:
+    """Return how many offsets a failover would lack if the source was lost now; None: unknown of some partition."""
+    parts = [value for row in rows for value in (row.lag_records, row.held_back_records)]
+    return None if any(value < 0 for value in parts) else sum(parts)
+
+
+def rpo_seconds(rows: Sequence[PartitionStatus]) -> float | None:
+    """Return how old the newest record on the destination would be, where that is longest ago; None: unknown of some
+    partition."""
+    parts = [value for row in rows for value in (row.lag_seconds, row.held_back_seconds)]
+    return None if any(value < 0 for value in parts) else max(parts, default=0.0)
+
+
 def _worse(source: TopicFacts, copy: TopicFacts | None) -> list[str]:
     if copy is None:
         return ["has no copy"]

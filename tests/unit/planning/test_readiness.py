@@ -62,3 +62,13 @@ def test_a_warning_is_worth_half_of_what_holds() -> None:
     assert readiness.score(steps("done", "done", "warning", "failed")) == 62
     assert readiness.score(steps("waiting")) == 0
     assert readiness.score([]) == 0
+
+
+def test_what_a_failover_would_lack_is_unknown_if_it_is_of_one_partition() -> None:
+    known = PartitionStatus(
+        *("t", 0, "t", 0, "copying", "", ""), lag_records=5, lag_seconds=2.0, held_back_records=1, held_back_seconds=9.0
+    )
+    silent = PartitionStatus("t", 1, "t", 0, "waiting", "slot_silent", "")
+    assert (readiness.rpo_records([known]), readiness.rpo_seconds([known])) == (6, 9.0)
+    assert (readiness.rpo_records([known, silent]), readiness.rpo_seconds([known, silent])) == (None, None)
+    assert (readiness.rpo_records([]), readiness.rpo_seconds([])) == (0, 0.0)

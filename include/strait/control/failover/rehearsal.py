@@ -43,8 +43,8 @@ class Rehearsal:
         self._turn.end(
             "done",
             score=readiness.score(self._turn.record.steps),
-            rpo_records=sum(max(0, row.lag_records) + max(0, row.held_back_records) for row in rows),
-            rpo_seconds=max((max(0.0, row.lag_seconds, row.held_back_seconds) for row in rows), default=0.0),
+            rpo_records=readiness.rpo_records(rows),
+            rpo_seconds=readiness.rpo_seconds(rows),
         )
 
     def _topics(self) -> Check:
