@@ -84,7 +84,7 @@ def test_a_wave_is_rehearsed_and_looked_at_by_the_rules_of_the_command_line(site
     asks.get_by_role("button", name="Rehearse", exact=True).click()
     done(asks, "% of the steps hold")
     assert (history(site)[-1].wave_topics, history(site)[-1].wave_groups) == (("edit\\..*",), ("billing.*",))
-    expect(reports(recovery).first).to_contain_text("rehearsal, a wave of edit\\..*")
+    expect(reports(recovery).first).to_contain_text("rehearsal, a wave of edit\\..*", timeout=WAIT_MS)
 
     recovery.get_by_role("button", name="Fail over…").click()
     asks = dialog(recovery, f"Fail over link {MOVED}")
