@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from support.fixtures.page import AWAY, READ, WAIT_MS, Site
 
-pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
 PHONE = {"width": 400, "height": 900}
 DESK = {"width": 1280, "height": 900}
@@ -30,6 +30,7 @@ def part(page: Page, text: str | re.Pattern[str]) -> Locator:
     return page.get_by_role("group", name="Summary").get_by_role("button", name=text)
 
 
+@pytest.mark.core
 def test_of_slots_that_do_not_report_nothing_is_known(overview):
     row = links(overview).filter(has=overview.get_by_role("link", name=READ, exact=True))
     expect(row).to_contain_text(re.compile("no report|starting"))
@@ -43,6 +44,7 @@ def test_of_slots_that_do_not_report_nothing_is_known(overview):
     expect(overview.locator("#range")).to_have_text("1–20 of 60")
 
 
+@pytest.mark.core
 def test_each_part_of_the_summary_filters_and_the_address_says_so(overview):
     all_of_them = links(overview).count()
     part(overview, re.compile("unreadable")).click()
