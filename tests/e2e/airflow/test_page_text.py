@@ -99,3 +99,23 @@ def test_durations_are_those_of_the_terminal_and_large_numbers_are_short(page: P
     numbers = "async (values) => values.map((await import('./dom.js')).number)"
     found = page.evaluate(numbers, [None, -1, 0, 999_999, 1_200_000, 18_200_000_000])
     assert found == ["–", "–", "0", "999,999", "1.2 M", "18.2 G"]
+
+
+def test_charts_have_axes_show_gaps_and_mark_the_same_moment_in_all_of_them(page: Page) -> None:
+    script = """
+        const { chart } = await import("./chart.js");
+        const hour = 3_600_000;
+        const points = [[0, null], [hour, 40], [2 * hour, null], [3 * hour, null], [4 * hour, 20], [5 * hour, 30]];
+        document.getElementById("main").append(...["Rate", "Lag"].map((title) => chart(title, title, points, String)));
+        return [...document.querySelectorAll("rect.gap")].map((one) => one.getAttribute("width"));
+    """
+    gaps = [float(width) for width in shown(page, script)]
+    assert gaps == [pytest.approx(gaps[0])] * 2 and gaps[0] > 400, "one in each: from 1 to 4 of the hours 1 to 5"
+    captions, marks = page.locator("figcaption"), page.locator("line.pointed")
+    assert captions.all_inner_texts() == ["Rate: 30 now, 20 to 40", "Lag: 30 now, 20 to 40"]
+    times = page.locator(".times").first.locator("span")
+    assert times.all_inner_texts() == ["01:00", "03:00", "05:00 UTC"]
+    assert page.locator(".most").all_inner_texts() == ["40", "40"]
+    page.locator("svg").first.hover(position={"x": 1, "y": 5})
+    assert captions.all_inner_texts() == ["Rate: 40 at 01-01 01:00", "Lag: 40 at 01-01 01:00"]
+    assert [marks.nth(at).get_attribute("visibility") for at in (0, 1)] == ["visible"] * 2

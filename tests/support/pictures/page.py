@@ -250,10 +250,10 @@ class Made:
             f"{one}/partition": self._partition,
             f"{one}/runs": lambda link, topic, partition: partition_runs(RunsSeen({}), topic, int(partition)),
             f"{one}/history": lambda link: self._history(),
-            f"{one}/applications": lambda link: applications_view(APPLICATIONS, self._one(link), logs=True),
+            f"{one}/applications": lambda link: applications_view(fresh(APPLICATIONS), self._one(link), logs=True),
             f"{one}/groups": self._groups,
-            f"{one}/recovery": lambda link: recovery_page(FAILOVERS, offset=0, limit=20),
-            f"{one}/failover": lambda link, id: report(FAILOVERS, id),
+            f"{one}/recovery": lambda link: recovery_page(fresh(FAILOVERS), offset=0, limit=20),
+            f"{one}/failover": lambda link, id: report(fresh(FAILOVERS), id),
             "/strait/": lambda: FileResponse(STATIC / "index.html"),
             "/strait/{name}": lambda name: FileResponse(STATIC / name),
         }.items():
@@ -291,7 +291,12 @@ class Made:
     def _groups(self, link: str) -> Any:
         found = self._one(link)
         sync = Sync(wanted=True, report=None if found is None else found.group_sync, now_ms=_now().ms)
-        return groups_page(GROUPS, sync, search="", state="", offset=0, limit=20)
+        return groups_page(fresh(GROUPS), sync, search="", state="", offset=0, limit=20)
+
+
+def fresh(made: Any) -> Any:
+    """What was just looked at."""
+    return replace(made, at=time.monotonic())
 
 
 def _now() -> Now:

@@ -1,6 +1,7 @@
 // The last hours of links. It changes slowly, so it is asked for once a minute.
 import { chart, sparkline } from "./chart.js";
 import { ask, bytes, el, millis, number, seconds } from "./dom.js";
+import { listing } from "./paging.js";
 
 const EVERY_MS = 60_000;
 const SOON_MS = 2_000; // while the past is still being read
@@ -20,9 +21,20 @@ export async function sparklines() {
   return (link) => sparkline("Records/s in the last hours", links[link] ?? [], number);
 }
 
-export async function chartsPart(link) {
-  const found = await newest(`links/${encodeURIComponent(link)}/history`, ({ looking }) => !looking);
-  const head = el("h3", {}, "Last 24 hours");
+const RANGES = [[1, "1 h"], [6, "6 h"], [24, "24 h"]];
+const list = listing("charts-", { hours: 24 });
+
+function ranges(show) {
+  const { hours } = list.wanted;
+  return el("p", { class: "summary", role: "group", "aria-label": "Time range" }, ...RANGES.map(([value, text]) =>
+    el("button", { type: "button", id: `charts-${value}`, class: "part", "aria-pressed": String(value === hours),
+      onclick: () => list.want({ hours: value }, show) }, text)));
+}
+
+export async function chartsPart(link, show) {
+  const { hours } = list.wanted;
+  const found = await newest(`links/${encodeURIComponent(link)}/history?hours=${hours}`, ({ looking }) => !looking);
+  const head = el("div", {}, el("h3", {}, "History"), ranges(show));
   if (!found.samples.length) {
     const none = found.looking ? "The past is being read …" : "No slot has reported for a minute yet.";
     const text = found.error || none;

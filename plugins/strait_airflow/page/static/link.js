@@ -46,7 +46,7 @@ const dagsPart = (link) => el("p", {}, "In Airflow: ", ...link.own_dags.flatMap(
 export async function linkView(name, show) {
   const path = `links/${encodeURIComponent(name)}`;
   const [link, topics, found, charts, applications, problems] = await Promise.all([ask(path), askTopics(path),
-    askPartitions(path), chartsPart(name), applicationsPart(name), airflowPart()]);
+    askPartitions(path), chartsPart(name, show), applicationsPart(name), airflowPart()]);
   const error = link.error ? [el("p", { class: "bad", role: "alert" }, link.error)] : [];
   const head = [above(), el("h2", {}, name), headPart(link), ...error, ...problems, viewsPart(name), dagsPart(link),
     ...changePart(link), ...await approvalPart(link)];
