@@ -68,8 +68,8 @@ def rpo_records(rows: Sequence[PartitionStatus]) -> int | None:
 
 
 def rpo_seconds(rows: Sequence[PartitionStatus]) -> float | None:
-    """Return how old the newest record on the destination would be, where that is longest ago; None: unknown of some
-    partition."""
+    """Return the largest age, over all partitions, of the newest record that the destination would have; None: unknown of
+    some partition."""
     parts = [value for row in rows for value in (row.lag_seconds, row.held_back_seconds)]
     return None if any(value < 0 for value in parts) else max(parts, default=0.0)
 
