@@ -1,7 +1,8 @@
 """The DAGs of each link of the links file: `strait_<link>` keeps its plan current and its applications running, and
 `strait_<link>_approval` requests an operator's approval first if the link requires it. `strait-pause` pauses and
 resumes any link, `strait-quarantine` replays or discards quarantined records, `strait-failover` moves the clients of a
-link to its destination, and `strait-rehearsal` tests every week whether that would succeed.
+link to its destination, `strait-rehearsal` tests every week whether that would succeed, and `strait-audit` compares the
+contents of both sides.
 
 Spark applications do the replication. They are submitted from here and outlive every run, and Airflow too.
 """
@@ -25,18 +26,21 @@ from strait_airflow.alerts import approval_notifiers, dag_arguments
 from strait_airflow.approval import APPROVE, REJECT
 from strait_airflow.dag_pages import (
     APPROVAL_PAGE,
+    AUDIT_PAGE,
     FAILOVER_PAGE,
     MONITOR_PAGE,
     PAUSE_PAGE,
     QUARANTINE_PAGE,
     REHEARSAL_PAGE,
 )
+from strait_airflow.dag_params import audit_params, failover_params, pause_params, quarantine_params
 from strait_airflow.graph import HEALTHY, METRICS, MONITOR, RETRIES, SUBMIT, VERDICT
 from strait_airflow.healthy import Healthy
 from strait_airflow.outline import outline
 from strait_airflow.page_address import PageButton, page_address
 from strait_airflow.schedules import RUN_TYPES, watched, when_woken
 from strait_airflow.settings import (
+    AUDIT_DAG,
     FAILOVER_DAG,
     PAUSE_DAG,
     QUARANTINE_DAG,
@@ -72,6 +76,7 @@ ANSWER_WITHIN = timedelta(hours=1)  # then the request is canceled and made agai
 
 SETTLED_WITHIN = timedelta(hours=1)
 REHEARSAL_WITHIN = timedelta(hours=1)
+AUDITED_WITHIN = timedelta(hours=12)
 FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
 RUNS_MOST = 4  # of a link: a run that waits until an application replicates delays no other
 
@@ -190,16 +195,7 @@ def pause(links: tuple[str, ...]) -> DAG:
         max_active_runs=1,
         dagrun_timeout=timedelta(minutes=5),
         default_args=COMMON["default_args"],
-        params={
-            "link": Param(links[0], enum=list(links)),
-            "action": Param(
-                "pause",
-                enum=["pause", "resume", "continue", "restart"],
-                description="continue, restart: decide about a topic that was deleted on one side.",
-            ),
-            "what": Param("", type="string", description="TOPIC or TOPIC:PARTITION; empty: the whole link."),
-            "reason": Param("", type="string", description="Reason, shown in `strait status`."),
-        },
+        params=pause_params(links),
         **ON_DEMAND,
     )
     def build() -> None:
@@ -224,15 +220,7 @@ def quarantine(links: tuple[str, ...]) -> DAG:
         max_active_runs=1,  # if two resolve records, the later one takes over
         dagrun_timeout=SETTLED_WITHIN,
         default_args=COMMON["default_args"] | {"execution_timeout": SETTLED_WITHIN},
-        params={
-            "link": Param(links[0], enum=list(links)),
-            "action": Param("replay", enum=["replay", "drop"]),
-            "dry_run": Param(True, type="boolean", description="Only show the records."),
-            "topic": Param("", type="string", description="Only of this source topic; empty: of all."),
-            "partition": Param(None, type=["null", "integer"], minimum=0, description="Only of this partition."),
-            "reason": Param("", type="string", description="Only those rejected for this reason code; empty: any."),
-            "to": Param("", type="string", description="Topic to replay into; empty: where the records were to go."),
-        },
+        params=quarantine_params(links),
         **ON_DEMAND,
     )
     def build() -> None:
@@ -256,38 +244,7 @@ def failover(links: tuple[str, ...]) -> DAG:
         max_active_runs=16,  # a failover of one link does not wait for another link's
         dagrun_timeout=FAILOVER_WITHIN,
         default_args=COMMON["default_args"] | {"execution_timeout": FAILOVER_WITHIN},
-        params={
-            "link": Param(links[0], enum=list(links)),
-            "kind": Param(
-                "planned",
-                enum=["planned", "unplanned", "rehearsal"],
-                description="unplanned: the source is lost; rehearsal: with groups of other names, touching no client.",
-            ),
-            "dry_run": Param(True, type="boolean", description="Only show what each step finds now."),
-            "topics": Param(
-                [],
-                type="array",
-                items={"type": "string"},
-                description="A wave: only topics whose name matches one of these expressions, with their groups.",
-            ),
-            "groups": Param(
-                [],
-                type="array",
-                items={"type": "string"},
-                description="Of the groups with offsets in them only these.",
-            ),
-            "fence": Param(
-                [], type="array", items={"type": "string"}, description="Principals to deny WRITE, by ACLs."
-            ),
-            "quiet_seconds": Param(10, type="number", minimum=1, description="Without a write to the source."),
-            "timeout_minutes": Param(10, type="number", minimum=0.1, maximum=30, description="For each step."),
-            "accept_inexact": Param(False, type="boolean", description="Although groups would not continue exactly."),
-            "accept_tail": Param(False, type="boolean", description="Although the reverse link is behind."),
-            "include_moved": Param(False, type="boolean", description="Also groups that consumed there before."),
-            "even_if_source_answers": Param(False, type="boolean", description="Of an unplanned failover."),
-            "unfence": Param(False, type="boolean", description="Only remove the ACLs of the last failover."),
-            "reason": Param("", type="string", description="Kept in the report."),
-        },
+        params=failover_params(links),
         **ON_DEMAND,
     )
     def build() -> None:
@@ -329,6 +286,43 @@ def rehearsal(links: tuple[str, ...]) -> DAG:
     return build()
 
 
+def audit(links: tuple[str, ...]) -> DAG:
+    @dag(
+        dag_id=AUDIT_DAG,
+        description="Compare the contents of every link's topics: a sample each night, or all.",
+        doc_md=AUDIT_PAGE,
+        schedule="@daily",
+        max_active_runs=1,
+        max_active_tasks=1,  # each reads both clusters
+        start_date=COMMON["start_date"],
+        catchup=False,
+        allowed_run_types=RUN_TYPES,
+        is_paused_upon_creation=True,
+        dagrun_timeout=AUDITED_WITHIN,
+        default_args=COMMON["default_args"] | {"execution_timeout": AUDITED_WITHIN},
+        params=audit_params(links),
+        tags=["strait"],
+    )
+    def build() -> None:
+        @task
+        def chosen() -> list[str]:
+            link = get_current_context()["params"]["link"]
+            return [link] if link else list(links)
+
+        @task(map_index_template="{{ task.op_kwargs['link'] }}")
+        def compare(link: str) -> str:
+            from strait_airflow.auditing import audit
+
+            context = get_current_context()
+            run = context["dag_run"]
+            day = (run.logical_date or run.run_after).date().isoformat()
+            return audit(link, context["params"], run.run_id, day)
+
+        compare.expand(link=chosen())
+
+    return build()
+
+
 known = outline()
 for name in known.links:
     its_watch, its_alerts = watched(name), known.alerts.get(name)
@@ -340,3 +334,4 @@ if known.links:
     quarantine(known.links)
     failover(known.links)
     rehearsal(known.links)
+    audit(known.links)

@@ -65,6 +65,15 @@ stops the link. Until then, a failure or a stop of the task takes back what was 
 by its retry. `strait failover LINK --history` shows the reports.
 """
 
+AUDIT_PAGE = """
+### Compare the contents of every link's topics, every night
+
+`compare` compares a sample of the records of source and destination, another one each night, and fails if something differs
+that neither the loss log nor the quarantine explains; its log names the offsets. With `sample` 1 it compares every record. A
+retry continues where the audit stopped. `strait audit list LINK` shows all results. The DAG is paused at first: unpause it, or
+trigger it with `link`.
+"""
+
 REHEARSAL_PAGE = """
 ### What this DAG does, every week
 

@@ -29,6 +29,7 @@ _WATCH = "_watch"
 
 PAUSE_DAG, QUARANTINE_DAG = "strait-pause", "strait-quarantine"
 FAILOVER_DAG, REHEARSAL_DAG = "strait-failover", "strait-rehearsal"
+AUDIT_DAG = "strait-audit"
 """IDs of the DAGs that all links share. They differ from those of every link, which start with `strait_`."""
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastapi import Request
 
-from strait_airflow.settings import FAILOVER_DAG, PAUSE_DAG, QUARANTINE_DAG
+from strait_airflow.settings import AUDIT_DAG, FAILOVER_DAG, PAUSE_DAG, QUARANTINE_DAG, REHEARSAL_DAG
 
-SHARED = frozenset({PAUSE_DAG, QUARANTINE_DAG, FAILOVER_DAG})
+SHARED = frozenset({PAUSE_DAG, QUARANTINE_DAG, FAILOVER_DAG, AUDIT_DAG, REHEARSAL_DAG})
 _EVERY = "~"  # Airflow's wildcard: the body names the DAGs
 _RUNS = re.compile(r"/dags/(?P<dag>[^/]+)/(?P<rest>dagRuns|dagRuns/.+|clear\w+|taskInstances(?:/.+)?)/?$")
 _MOST_BYTES = 1 << 20
@@ -80,8 +80,8 @@ async def _check(request: "Request", dag: str, body: bytes, *, triggers: bool) -
 
 
 def _links(dag: str, body: bytes, known: tuple[str, ...], *, triggers: bool) -> Iterator[str]:
-    """Yield the links that the request acts upon: the one in the configuration of a new run, and all of them for a
-    change of earlier runs. None if it acts upon no shared DAG, or Airflow rejects it.
+    """Yield the links that the request acts upon: the one in the configuration of a new run; all of them for a change of
+    earlier runs, a rehearsal, and an audit that names none. None if it acts upon no shared DAG, or Airflow rejects it.
 
     Raises:
         HTTPException: the body is not strict JSON in UTF-8. Airflow reads more than that, perhaps differently.
@@ -96,12 +96,12 @@ def _links(dag: str, body: bytes, known: tuple[str, ...], *, triggers: bool) -> 
         raise HTTPException(400, f"the request is not JSON: {error}") from error
     if dag == _EVERY and not SHARED & set(_texts(told)):
         return
-    if not triggers:
-        yield from known
-        return
     conf = told.get("conf") if isinstance(told, Mapping) else None
-    link = conf.get("link") if isinstance(conf, Mapping) and "link" in conf else next(iter(known), None)
-    if isinstance(link, str):  # anything else is rejected by the Param
+    first = "" if dag == AUDIT_DAG else next(iter(known), None)
+    link = conf.get("link") if isinstance(conf, Mapping) and "link" in conf else first
+    if not triggers or dag == REHEARSAL_DAG or (dag == AUDIT_DAG and link == ""):
+        yield from known
+    elif isinstance(link, str):  # anything else is rejected by the Param
         yield link
 
 

@@ -47,7 +47,7 @@ def bag(parse) -> DagBag:
 def test_every_link_has_one_dag_and_all_share_those_that_are_triggered(bag):
     assert bag.import_errors == {}
     links = ["strait_bank", "strait_shop"]
-    shared = ["strait-failover", "strait-pause", "strait-quarantine", "strait-rehearsal"]
+    shared = ["strait-audit", "strait-failover", "strait-pause", "strait-quarantine", "strait-rehearsal"]
     assert sorted(bag.dags) == [*shared, *links]
     failover = bag.dags["strait-failover"]
     # Nothing happens to who triggers it to see what it is.
@@ -60,7 +60,7 @@ def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
         # A run of a link may wait until an application replicates; only one at a time plans.
         runs = {"strait-failover": 16, "strait_bank": 4, "strait_shop": 4}
         assert dag.max_active_runs == runs.get(dag.dag_id, 1)
-        hours = {"strait-failover": 4, "strait-rehearsal": 1, "strait-quarantine": 1}
+        hours = {"strait-audit": 12, "strait-failover": 4, "strait-rehearsal": 1, "strait-quarantine": 1}
         longest = timedelta(hours=hours[dag.dag_id]) if dag.dag_id in hours else timedelta(minutes=10)
         assert timedelta() < dag.dagrun_timeout <= longest
         assert all(task.execution_timeout for task in dag.tasks)

@@ -54,7 +54,7 @@ def trigger(client: TestClient, dag: str, conf: Any) -> int:
     return client.post(f"/api/v2/dags/{dag}/dagRuns", json={"logical_date": None, "conf": conf}).status_code
 
 
-@pytest.mark.parametrize("dag", sorted(SHARED))
+@pytest.mark.parametrize("dag", sorted(SHARED - {"strait-rehearsal"}))
 def test_a_run_for_a_link_needs_the_permission_on_the_dag_of_the_link(
     client: TestClient, seen: list[Any], dag: str
 ) -> None:
@@ -69,6 +69,23 @@ def test_a_run_without_a_link_is_one_for_the_first(client: TestClient, monkeypat
     assert trigger(client, "strait-pause", {}) == trigger(client, "strait-pause", None) == 200
     monkeypatch.setattr(settings, "link_names", lambda: ("payments", "orders"))
     assert trigger(client, "strait-pause", {}) == trigger(client, "strait-pause", None) == 403
+
+
+@pytest.mark.parametrize(
+    ("dag", "conf"),
+    [
+        ("strait-audit", {}),
+        ("strait-audit", None),
+        ("strait-audit", {"link": ""}),
+        ("strait-rehearsal", {"link": "orders"}),
+    ],
+)
+def test_a_run_for_every_link_needs_the_permission_for_each(
+    client: TestClient, seen: list[Any], monkeypatch: pytest.MonkeyPatch, dag: str, conf: Any
+) -> None:
+    assert trigger(client, dag, conf) == 403 and not seen
+    monkeypatch.setattr(settings, "link_names", lambda: ("orders",))
+    assert trigger(client, dag, conf) == 200
 
 
 def test_earlier_runs_may_be_of_any_link(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

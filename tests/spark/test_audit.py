@@ -105,7 +105,7 @@ def test_a_link_is_audited_and_its_certificate_verified(copied: EngineLink, topi
 
     again = json.loads(strait(copied.name, "--strong", "-o", "json"))
     assert again["sha256"] != "" and again["body"]["partitions"] == whole["body"]["partitions"]
-    (first, second) = AuditLog(copied.destination.client_properties, "destination", copied.name).all()
+    (first, second) = AuditLog(copied.destination.client_properties, "destination", copied.name).new()
     assert (first.sha256, first.verdict) == (whole["sha256"], "equal")
     assert second.topics[0].verified_until_ms == second.planned_at_ms
     assert whole["sha256"] in strait("list", copied.name)

@@ -1,6 +1,6 @@
 """Records the results of a link's audits in its audits topic, and reads them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from strait.audit.findings import NEUTRAL
@@ -75,7 +75,10 @@ def _verdict(text: str) -> AuditVerdict:
 
 
 class AuditLog:
-    """The audits of one link, read as they are recorded."""
+    """The audits of one link, read as they are recorded: each call reads only new ones.
+
+    Raises (every method): ClusterUnavailable, NotAuthorized, StateError.
+    """
 
     def __init__(self, properties: Mapping[str, str], cluster: str, link: str) -> None:
         self._properties = properties
@@ -83,11 +86,17 @@ class AuditLog:
         self._link = link
         self._topic = naming.audits_topic(link)
         self._next = 0
-        self._found: dict[str, Audit] = {}
+        self._newest: dict[str, AuditTopic] = {}
 
-    def all(self) -> list[Audit]:
-        """Return every audit, oldest first; each call reads only new ones. Raises ClusterUnavailable, NotAuthorized,
-        StateError."""
+    def newest(self) -> Mapping[str, AuditTopic]:
+        """Return the result of each topic after all its audits, as `with_results` combines them."""
+        for audit in self.new():
+            self._newest = with_results(self._newest, audit)
+        return self._newest
+
+    def new(self) -> Iterator[Audit]:
+        """Yield the audits since the last call, in the order in which they ended. One that was recorded twice, since its
+        driver died after that, occurs twice."""
         for message in read_topic(self._properties, self._cluster, self._topic, first=self._next):
             try:
                 record = decode(Audit, message.key(), message.value() or b"")
@@ -97,5 +106,18 @@ class AuditLog:
                     hint="a newer version of Strait may have written it",
                 ) from None
             self._next = (message.offset() or 0) + 1
-            self._found[record.id] = record
-        return list(self._found.values())
+            yield record
+
+
+def with_results(newest: Mapping[str, AuditTopic], audit: Audit) -> dict[str, AuditTopic]:
+    """Return the result of each topic with those of a later audit. An audit that finds nothing in a sample replaces neither
+    the differences nor ``verified_until_ms`` of earlier ones."""
+    found = dict(newest)
+    for topic in audit.topics:
+        before = found.get(topic.topic)
+        if before is None or topic.verified_until_ms is not None or topic.verdict == "different":
+            found[topic.topic] = topic
+        else:
+            kept = {"verified_until_ms": before.verified_until_ms, "differences": before.differences}
+            found[topic.topic] = topic.model_copy(update=kept)
+    return found

@@ -197,7 +197,8 @@ def list_(
     name, _ = one_link(config, link, first)
     file = load_link(config, name)
     destination = file.links[name].destination
-    found = AuditLog(file.clusters[destination], destination, name).all()
+    recorded = AuditLog(file.clusters[destination], destination, name).new()
+    found = list({one.id: one for one in recorded}.values())
     if output.structured:
         output.write([one.model_dump() for one in found])
         return

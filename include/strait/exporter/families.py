@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from strait.exporter.observation import Observation
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
+from strait.state.audit_records import AuditTopic
 from strait.state.schema import LATENCY_BOUNDS_MS, Report
 from strait.wire.shapes import Built
 
@@ -195,6 +196,15 @@ def of_failovers(field: str, *kinds: str) -> Callable[[Observation], Values]:
             value = getattr(record, field)
             if kind in kinds and value is not None:
                 yield (kind,), value
+
+    return values
+
+
+def audited(value: Callable[[AuditTopic], float | None]) -> Callable[[Observation], Values]:
+    def values(seen: Observation) -> Values:
+        for topic, result in sorted(seen.audited.items()):
+            if (found := value(result)) is not None:
+                yield (topic,), found
 
     return values
 

@@ -16,7 +16,6 @@ from strait.exporter.families import (
     histogram,
     known_sum,
     losses,
-    of_failovers,
     of_groups,
     of_link,
     of_reports,
@@ -24,16 +23,15 @@ from strait.exporter.families import (
     out_of_sync,
     partitions,
     quarantined,
-    score,
     seconds,
     soonest,
     traffic,
     waiting,
 )
+from strait.exporter.proofs import PROOFS
 
 _SYNC = "Consumer groups as of the last look at them: "
 _BATCH = "since the slot started"
-_EVERY = ("planned", "unplanned", "rehearsal")
 
 LINKS: tuple[Family, ...] = (
     Family(
@@ -282,41 +280,7 @@ LINKS: tuple[Family, ...] = (
         ("consumer_group",),
         out_of_sync,
     ),
-    Family(
-        "strait_readiness_ratio",
-        "gauge",
-        "Of the steps of the last rehearsal of a failover: the part that holds.",
-        (),
-        of_link(score),
-    ),
-    Family(
-        "strait_failover_timestamp_seconds",
-        "gauge",
-        "When the last failover or rehearsal of this kind ended.",
-        ("kind",),
-        lambda seen: ((labels, ended / 1000) for labels, ended in of_failovers("ended_at_ms", *_EVERY)(seen)),
-    ),
-    Family(
-        "strait_rpo_records",
-        "gauge",
-        "Records known to be missing after the last failover of this kind.",
-        ("kind",),
-        of_failovers("rpo_records", *_EVERY),
-    ),
-    Family(
-        "strait_rpo_seconds",
-        "gauge",
-        "Age of the newest record that the destination had, in the last failover of this kind.",
-        ("kind",),
-        of_failovers("rpo_seconds", *_EVERY),
-    ),
-    Family(
-        "strait_rto_seconds",
-        "gauge",
-        "Duration of the last failover of this kind, from the first step to the last.",
-        ("kind",),
-        of_failovers("rto_seconds", *_EVERY),
-    ),
+    *PROOFS,
 )
 
 

@@ -8,6 +8,7 @@ from strait.planning.status.needs import Need
 from strait.planning.status.status import Status
 from strait.planning.status.summary import LinkSummary, summary_of
 from strait.planning.status.words import STATES
+from strait.state.audit_records import AuditTopic
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.schema import Loss, Plan, Report
@@ -30,6 +31,7 @@ class Observation:
         quarantined: source topic -> number of unresolved records in quarantine.
         needs: the actions of an operator that the link needs, as far as they show in its state.
         failovers: the newest of each kind that has ended.
+        audited: source topic -> its last result.
     """
 
     link: str
@@ -46,6 +48,7 @@ class Observation:
     quarantined: Mapping[str, int] = field(default_factory=dict)
     group_sync: GroupSyncReport | None = None
     failovers: Mapping[str, Failover] = field(default_factory=dict)
+    audited: Mapping[str, AuditTopic] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
 
     @property

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from strait.audit.publishing import AuditLog
 from strait.config.links import LinksFile
 from strait.control.failover.journal import Journal
 from strait.control.group_status import group_status
@@ -14,6 +15,7 @@ from strait.exporter.background import BackgroundWatch
 from strait.exporter.observation import Observation, Slot
 from strait.model import TopicPartition
 from strait.planning.status.status import Status
+from strait.state.audit_records import AuditTopic
 from strait.state.failover_records import Failover
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
@@ -21,7 +23,7 @@ from strait.state.schema import Plan
 
 _POLL_SECONDS = 1.0
 _SELDOM_SECONDS = 60.0
-"""Time between two reads of topics that are read as a whole: quarantine and failovers."""
+"""Time between two reads of topics that are read as a whole: quarantine, failovers and audits."""
 _LOSSES_KEPT = 1000
 
 
@@ -59,7 +61,8 @@ class LinkWatch(BackgroundWatch[Observation]):
     def _look(self, link: ConfiguredLink, state: StateReader, seldom: "_Seldom", needs: Needs) -> Observation:
         self._note_applications(state)
         plans = dict(state.plans)
-        quarantined, failovers = seldom.look(plans.values())
+        planned = {topic.source for plan in plans.values() for topic in plan.topics}
+        quarantined, failovers, audited = seldom.look(plans.values())
         statuses = tuple(self._counted(group_status(link, group, state)) for group in sorted(plans))
         return Observation(
             link=self._link,
@@ -75,6 +78,7 @@ class LinkWatch(BackgroundWatch[Observation]):
             quarantined=quarantined,
             group_sync=state.group_sync,
             failovers=failovers,
+            audited={topic: result for topic, result in audited.items() if topic in planned},
             needs=needs.of(state, statuses),
         )
 
@@ -97,23 +101,28 @@ class LinkWatch(BackgroundWatch[Observation]):
             self._applications[slot].update(part.application for part in parts)
 
 
+_Found = tuple[Mapping[str, int], Mapping[str, Failover], Mapping[str, AuditTopic]]
+
+
 class _Seldom:
     """Data that changes seldom and requires reading a whole topic."""
 
     def __init__(self, link: ConfiguredLink) -> None:
         self._quarantine = Quarantine(link, keeps_settled=False)
         self._journal = Journal(link)
+        self._audits = AuditLog(link.destination.properties, link.destination.name, link.name)
         self._due_at = 0.0
-        self._found: tuple[Mapping[str, int], Mapping[str, Failover]] = {}, {}
+        self._found: _Found = {}, {}, {}
 
-    def look(self, plans: Iterable[Plan]) -> tuple[Mapping[str, int], Mapping[str, Failover]]:
+    def look(self, plans: Iterable[Plan]) -> _Found:
         """Return source topic -> number of unresolved records in quarantine; kind -> its newest failover that has
-        ended."""
+        ended; source topic -> its last audit."""
         if time.monotonic() >= self._due_at:
             quarantines = any(topic.policy.on_refused == "quarantine" for plan in plans for topic in plan.topics)
             entries = self._quarantine.contents().entries() if quarantines else ()
             ended = [one for one in self._journal.all() if one.ended_at_ms is not None]
             newest: dict[str, Failover] = {one.kind: one for one in sorted(ended, key=lambda one: one.began_at_ms)}
-            self._found = Counter(entry.topic for entry in entries if not entry.settled), newest
+            unsettled = Counter(entry.topic for entry in entries if not entry.settled)
+            self._found = unsettled, newest, self._audits.newest()
             self._due_at = time.monotonic() + _SELDOM_SECONDS
         return self._found

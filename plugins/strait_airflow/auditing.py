@@ -1,0 +1,84 @@
+"""The task of the audit DAG: compare a link's topics, all of them or a sample, and fail if something differs."""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from strait_airflow.page_address import page_address
+
+if TYPE_CHECKING:
+    from strait.audit.progress import AuditProgress
+
+log = logging.getLogger(__name__)
+
+_LINES_MOST = 50
+
+
+def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
+    """Audit a link. Return a one-line summary; fail the task if something differs without an explanation on record.
+
+    Args:
+        asked: the DAG's Params.
+        run_id: of the DAG run; a retry of the task continues the audit of the same run.
+        seed: of the sample, if the Params have none.
+    """
+    from strait.config.audit import AuditJob, AuditRequest
+    from strait.config.home import home
+    from strait.control.audit import AuditRun, clusters_of, directory_of
+    from strait.errors import ConfigError
+    from strait.text import bytes_per_second
+    from strait_airflow import settings
+    from strait_airflow.errors import airflow_errors, raise_for
+
+    log.info("on the page: %s", page_address(link))
+    with airflow_errors():
+        file = settings.clusters_of(link)
+        spark = file.links[link].spark
+        try:
+            budget = bytes_per_second(asked["budget"])
+        except ValueError as error:
+            raise ConfigError("budget", [str(error)]) from None
+        request = AuditRequest(
+            topics=tuple(asked["topics"] or ()),
+            sample=float(asked["sample"]),
+            seed=asked["seed"] or seed,
+            strong=bool(asked["strong"]),
+            bytes_per_second=budget,
+        )
+        job = AuditJob(id=audit_id(link, run_id), directory=directory_of(spark, home()), request=request)
+        run = AuditRun(file, clusters_of(file, link), spark, job, home(), slots=int(asked["slots"]), show=_shown())
+        ended = run.run(lambda: False)
+    if ended is None or ended.certificate is None:
+        return f"link {link}: audit {job.id} is done, see `strait audit list {link}`"
+    body = ended.certificate["body"]
+    for one in body["differences"][:_LINES_MOST]:
+        log.warning("%s", one)
+    text = (
+        f"link {link}: verdict {body['verdict']}, {body['records']:,} records compared, "
+        f"{sum(body['unexplained'].values()):,} differences, certificate {ended.directory}/certificate.json"
+    )
+    if body["verdict"] == "different":
+        raise_for(text, retriable=False)
+    return text
+
+
+def audit_id(link: str, run_id: str) -> str:
+    """Return the ID of the audit of a DAG run and link."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", f"{link}-{run_id}").strip("-")[:100]
+
+
+def _shown() -> "Callable[[str, AuditProgress | None], None]":
+    """Return a function that logs the progress whenever another tenth is done, and each event."""
+    tenths = -1
+
+    def show(text: str, progress: "AuditProgress | None") -> None:
+        nonlocal tenths
+        if progress is None:
+            if text != "audit":
+                log.warning("%s", text)
+        elif progress.chunks and int(progress.share * 10) > tenths:
+            tenths = int(progress.share * 10)
+            log.info("%d of %d chunks, %d differences", progress.done, progress.chunks, progress.unexplained)
+
+    return show
