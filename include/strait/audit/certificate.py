@@ -46,7 +46,7 @@ def certificate(
         by_partition.setdefault(f"{one.topic}-{one.partition}", []).append(one)
     partitions = [_partition(one, by_partition.get(one.name, []), chunks.get(one.name, 0)) for one in plan.partitions]
     everything = [one for found in by_partition.values() for one in found]
-    counts = sum_of(_counts(one) for one in everything)
+    counts = sum_of([*map(_counts, everything), *map(_skipped, plan.partitions)])
     complete = all(one["verdict"] not in ("incomplete", "not compared") for one in partitions)
     body = {
         "certificate": VERSION,
@@ -158,7 +158,7 @@ def _method(plan: AuditPlan) -> dict[str, Any]:
 
 
 def _partition(one: AuditedPartition, results: Sequence[ChunkResult], chunks: int) -> dict[str, Any]:
-    counts = sum_of(_counts(result) for result in results)
+    counts = sum_of([*map(_counts, results), _skipped(one)])
     errors = sorted({result.error for result in results if result.error})
     complete = not errors and not one.unknown and not one.problem
     verdict = verdict_of(counts, complete=complete) if results or not one.problem else "not compared"
@@ -177,6 +177,7 @@ def _partition(one: AuditedPartition, results: Sequence[ChunkResult], chunks: in
         "chunks": chunks,
         "chunks_compared": sum(not result.error for result in results),
         "differences_by_kind": as_counts(counts),
+        "moved_in": max(0, one.moved_in.source_end - one.source_start) if one.moved_in else 0,
         "deleted": one.deleted,
         "unknown": one.unknown,
         "tail": one.tail + sum(result.tail for result in results),
@@ -187,6 +188,10 @@ def _partition(one: AuditedPartition, results: Sequence[ChunkResult], chunks: in
 
 def _counts(one: ChunkResult) -> dict[tuple[Any, str], int]:
     return {(kind, explained): records for kind, explained, records in one.counts}
+
+
+def _skipped(one: AuditedPartition) -> dict[tuple[Any, str], int]:
+    return {("skipped", "moved in"): one.skipped} if one.skipped else {}
 
 
 def _chained(digests: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from strait.audit.comparing import Bounds
@@ -25,34 +25,34 @@ class Chunk:
     """Records of one partition that are compared at a time.
 
     Attributes:
+        facts: its partition, without the entries on record.
         bounds: their numbers, and their source offsets.
         copy_from, copy_to: the destination offsets that hold them.
         pieces: of the link's records, the source offsets by number, with a margin.
         shift: difference between number and destination offset; None: not constant.
+        moved_in: another tool had replicated them before the link started.
+        on_record: the entries about its offsets.
     """
 
-    topic: str
-    partition: int
-    copy_topic: str
+    facts: AuditedPartition
     relation: Relation
     bounds: Bounds
     copy_from: int
     copy_to: int
     pieces: tuple[Piece, ...] = ()
     shift: int | None = None
-    timed: bool = True
-    source_compacted: bool = False
-    copy_compacted: bool = False
-    source_start: int = 0
-    copy_start: int = 0
     by_time: bool = False
-    skipped_producers: tuple[int, ...] = ()
+    moved_in: bool = False
     on_record: tuple[OnRecord, ...] = ()
-    on_foreign: str = ""
 
     @property
     def key(self) -> "Key":
-        return Key(self.topic, self.partition, self.bounds.first)
+        return Key(self.facts.topic, self.facts.partition, self.bounds.first)
+
+    def holds(self, entry: OnRecord) -> bool:
+        """Return whether an entry is about offsets of the chunk."""
+        first, end = self.bounds[2:] if entry.side == "source" else (self.copy_from, self.copy_to)
+        return entry.first < end and entry.end > first
 
     def explain(self, kind: Kind, source: int, copy: int) -> str:
         """Return the cause on record for a difference, or ""."""
@@ -60,9 +60,11 @@ class Chunk:
             offset = source if one.side == "source" else copy
             if one.first <= offset < one.end:
                 return one.cause
-        if (kind == "missing" and self.copy_compacted) or (kind == "extra" and self.source_compacted):
+        if (kind == "missing" and self.facts.copy_compacted) or (kind == "extra" and self.facts.source_compacted):
             return "compaction"
-        return ""
+        if not self.moved_in:
+            return ""
+        return {"duplicate": "moved in", "extra": self.facts.on_foreign}.get(kind, "")
 
 
 class Key(NamedTuple):
@@ -86,25 +88,38 @@ def chunks_of(one: AuditedPartition, request: AuditRequest, map_of: Translator |
     Args:
         map_of: the link's map of it; None: for the copies of another tool.
     """
-    if one.problem or one.first >= one.end:
+    if one.problem:
         return []
-    if map_of is None:
-        return list(_without_map(one, request))
-    return list(_mapped(one, map_of))
+    facts = one.model_copy(update={"on_record": ()})  # each chunk has only the entries about its offsets
+    found = [] if map_of is None else _moved_in(facts, map_of)
+    if one.first < one.end:
+        found += _without_map(facts, request) if map_of is None else _mapped(facts, map_of)
+    return [replace(chunk, on_record=tuple(it for it in one.on_record if chunk.holds(it))) for chunk in found]
+
+
+def _moved_in(one: AuditedPartition, map_of: Translator) -> list[Chunk]:
+    """Return the chunk of the records before the link's first one. Their numbers, before its number, are those of no other
+    chunk."""
+    before, (base, _) = one.moved_in, map_of.first
+    if before is None or before.source_end <= one.source_start:
+        return []
+    bounds = Bounds(base - before.source_end + one.source_start, base, one.source_start, before.source_end)
+    return [Chunk(one, "order", bounds, one.copy_start, before.copy_end, moved_in=True)]
 
 
 def _without_map(one: AuditedPartition, request: AuditRequest) -> Iterator[Chunk]:
     if request.relation == "order":
         whole = Bounds(one.source_start, one.source_end, one.source_start, one.source_end)
-        yield _chunk(one, "order", whole, one.copy_start, one.copy_end, by_time=request.since_ms is not None)
+        yield Chunk(one, "order", whole, one.copy_start, one.copy_end, by_time=request.since_ms is not None)
         return
     for first in range(one.first, one.end, one.chunk_records):
         end = min(first + one.chunk_records, one.end)
-        yield _chunk(one, "offset", Bounds(first, end, first, end), first, end)
+        yield Chunk(one, "offset", Bounds(first, end, first, end), first, end)
 
 
 def _mapped(one: AuditedPartition, map_of: Translator) -> Iterator[Chunk]:
     step = one.end - one.first if one.whole else one.chunk_records
+    copy_start = max(one.copy_start, one.moved_in.copy_end if one.moved_in else 0)
     for low in range(one.first, one.end, step):
         known = _joined(map_of.pieces(low, min(low + step, one.end)))
         for first, end in known:
@@ -113,10 +128,10 @@ def _mapped(one: AuditedPartition, map_of: Translator) -> Iterator[Chunk]:
             following = map_of.pieces(end, end + 1)
             source_to = following[0][1] if following and end < one.end else inside[-1][1] + inside[-1][2]
             bounds = Bounds(first, end, inside[0][1], source_to)
-            copy_from, copy_to = (one.copy_start, one.copy_end) if one.whole else map_of.copies(first, end)
+            copy_from, copy_to = (copy_start, one.copy_end) if one.whole else map_of.copies(first, end)
             straight = not one.whole and copy_to - copy_from == end - first
             shift = first - copy_from if straight else None
-            yield _chunk(one, "map", bounds, copy_from, copy_to, pieces=tuple(Piece(*it) for it in near), shift=shift)
+            yield Chunk(one, "map", bounds, copy_from, copy_to, tuple(Piece(*it) for it in near), shift)
 
 
 def _joined(pieces: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
@@ -130,48 +145,15 @@ def _joined(pieces: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _chunk(
-    one: AuditedPartition,
-    relation: Relation,
-    bounds: Bounds,
-    copy_from: int,
-    copy_to: int,
-    *,
-    pieces: tuple[Piece, ...] = (),
-    shift: int | None = None,
-    by_time: bool = False,
-) -> Chunk:
-    ranges = {"source": (bounds.source_from, bounds.source_to), "destination": (copy_from, copy_to)}
-    return Chunk(
-        topic=one.topic,
-        partition=one.partition,
-        copy_topic=one.copy_topic,
-        relation=relation,
-        bounds=bounds,
-        copy_from=copy_from,
-        copy_to=copy_to,
-        pieces=pieces,
-        shift=shift,
-        timed=one.timed,
-        source_compacted=one.source_compacted,
-        copy_compacted=one.copy_compacted,
-        source_start=one.source_start,
-        copy_start=one.copy_start,
-        by_time=by_time,
-        skipped_producers=one.skipped_producers,
-        on_foreign=one.on_foreign,
-        on_record=tuple(it for it in one.on_record if it.first < ranges[it.side][1] and it.end > ranges[it.side][0]),
-    )
-
-
 def sampled(chunks: Sequence[Chunk], rate: float, seed: str) -> list[Chunk]:
-    """Return the chunks of one partition that a sample includes: the first, the last, each with an entry on record, each
-    with a gap if few have one, and a share of the others that only the seed determines."""
-    if rate >= 1 or len(chunks) <= 2:
+    """Return the chunks of one partition that a sample includes: the first and the last of the link's own, each of these
+    with an entry on record, each with a gap if few have one, and a share of the others that only the seed determines."""
+    if rate >= 1:
         return list(chunks)
-    with_gaps = {chunk.key for chunk in chunks if _has_gap(chunk)}
-    always = {chunks[0].key, chunks[-1].key} | {chunk.key for chunk in chunks if chunk.on_record}
-    if len(with_gaps) < FEW_GAPS * len(chunks):
+    own = [chunk for chunk in chunks if not chunk.moved_in]
+    with_gaps = {chunk.key for chunk in own if _has_gap(chunk)}
+    always = {chunk.key for chunk in (*own[:1], *own[-1:])} | {chunk.key for chunk in own if chunk.on_record}
+    if len(with_gaps) < FEW_GAPS * len(own):
         always |= with_gaps
     return [chunk for chunk in chunks if chunk.key in always or _draw(chunk.key, seed) < rate]
 

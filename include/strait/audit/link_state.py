@@ -1,13 +1,16 @@
 """The state of a link that an audit needs: plans, offset map, and the records that explain differences."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
-from strait.audit.plan import AuditedPartition, OnRecord
+from strait.audit.plan import AuditedPartition, MovedIn, OnRecord
 from strait.config import naming
 from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
+from strait.state.moved_copies import clusters_left_out, end_of_copies
 from strait.state.planned_pairs import runs_about
+from strait.state.producer_registry import Registrations
 from strait.state.quarantine_log import Contents
 from strait.state.reader import StateReader
 from strait.state.registrations import registrations
@@ -29,14 +32,19 @@ class Ends:
 
 @dataclass
 class LinkState:
-    """A link's plans, its offset map and all that explains differences."""
+    """A link's plans, its offset map and all that explains differences.
+
+    Attributes:
+        writers, source_writers: on the destination and on the source, the links that write there, and the records that other
+            tools had replicated there.
+    """
 
     plans: Mapping[str, Plan]
     runs: Mapping[tuple[str, int], Sequence[OffsetMapping]]
     losses: Sequence[Loss]
     quarantined: Mapping[TopicPartition, list[tuple[int, str]]]
-    writing: Collection[Registration]
-    writing_source: Collection[Registration]
+    writers: Registrations
+    source_writers: Registrations
 
 
 def map_of(partition: AuditedPartition, state: LinkState) -> Translator | None:
@@ -71,8 +79,8 @@ def read_link(ends: Ends, link: str) -> LinkState:
         runs,
         losses,
         _quarantined(*there, link),
-        registrations(*there, link).all(),
-        registrations(ends.source_properties, ends.source, link).all(),
+        registrations(*there, link),
+        registrations(ends.source_properties, ends.source, link),
     )
 
 
@@ -102,3 +110,30 @@ def owner_of(one: Registration, link: str) -> str:
     if one.link == link and one.purpose == "repair":
         return "replay"
     return f"link {one.link}"
+
+
+def moved_in(
+    topic: PlannedTopic, number: int, state: LinkState, runs: Sequence[OffsetMapping], ids: tuple[str, str]
+) -> MovedIn | None:
+    """Return the ends of the records that another tool had replicated from the source of the link before its start.
+
+    Args:
+        runs: the map's entries for the partition.
+        ids: Kafka's IDs of source and destination.
+    """
+    source_id, _ = ids
+    first = min(runs, key=attrgetter("sequence_base"))
+    known = state.writers.moved_in()
+    end = end_of_copies(known, topic.destination, topic.destination_id, number, {source_id})
+    return MovedIn(source_end=first.source_base, copy_end=min(end, first.destination_base)) if end else None
+
+
+def skipped_before(
+    topic: PlannedTopic, one: AuditedPartition, state: LinkState, runs: Sequence[OffsetMapping], ids: tuple[str, str]
+) -> int:
+    """Return how many source offsets before the link's start hold records that another tool had replicated there, from a
+    cluster whose records the link does not copy; as `moved_in`."""
+    left_out = clusters_left_out(topic.policy.copies, *ids)
+    known = state.source_writers.moved_in()
+    end = end_of_copies(known, topic.source, topic.source_id, one.partition, left_out)
+    return max(0, min(end, *(run.source_base for run in runs)) - one.source_start)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from strait.audit.chunks import chunk_records, unknown_records
-from strait.audit.link_state import Ends, LinkState, on_record, owner_of, read_link
+from strait.audit.link_state import Ends, LinkState, moved_in, on_record, owner_of, read_link, skipped_before
 from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan
 from strait.config.audit import AuditRequest
 from strait.config.validation import did_you_mean
@@ -68,7 +68,9 @@ def plan_link(ends: Ends, link: str, request: AuditRequest, audit_id: str) -> Au
         for pair in pairs
         for number in range(len(pair.planned.slots) if pair.planned else 0)
     ]
-    owners = {str(one.producer_id): owner_of(one, link) for one in state.writing if one.producer_id != producer_id}
+    owners = {
+        str(one.producer_id): owner_of(one, link) for one in state.writers.all() if one.producer_id != producer_id
+    }
     return observed.plan(audit_id, link, request, partitions, producer_id, owners)
 
 
@@ -308,7 +310,8 @@ def _of_link(
         end = min(end, translator.records_before(until).number)
     end = max(first, end)
     ids = observed.source.cluster_id, observed.copy.cluster_id
-    skipped = producers_left_out(topic.policy.copies, state.writing_source, *ids)
+    by_time = request.since_ms is not None
+    skipped = producers_left_out(topic.policy.copies, state.source_writers.all(), *ids)
     found = one.model_copy(
         update={
             "first": first,
@@ -316,6 +319,8 @@ def _of_link(
             "whole": shared,
             "deleted": max(0, deleted),
             "tail": max(0, one.source_end - translator.next_at_source(written).number),
+            "moved_in": None if by_time else moved_in(topic, number, state, runs, ids),
+            "skipped": 0 if by_time else skipped_before(topic, one, state, runs, ids),
             "skipped_producers": tuple(sorted(skipped)),
             "on_record": tuple(on_record(here, state)),
             "on_foreign": "" if topic.policy.on_foreign == "halt" else f"on_foreign: {topic.policy.on_foreign}",

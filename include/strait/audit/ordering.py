@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from strait.audit.comparing import Compared, Explain
-from strait.audit.feed import Feed, Item, Options, Rows, Side, no_rows
+from strait.audit.feed import END, Feed, Item, Options, Rows, Side, no_rows
 from strait.audit.findings import NOWHERE, Difference, Kind
 from strait.audit.judging import Leftovers, contents
 from strait.audit.numbering import SameOffsets
@@ -32,11 +32,16 @@ class Edges(NamedTuple):
     Attributes:
         source_start, copy_start: the first offsets that were not deleted.
         by_time: the compared range starts at a time, so that a few records at its start may be in one range only.
+        closed: both ranges end at the same record: further records of the source are missing.
+        source_range, copy_range: the offsets to compare; batches may reach beyond them.
     """
 
     source_start: int
     copy_start: int
     by_time: bool = False
+    closed: bool = False
+    source_range: tuple[int, int] = (0, END)
+    copy_range: tuple[int, int] = (0, END)
 
 
 def compare_in_order(
@@ -44,15 +49,17 @@ def compare_in_order(
 ) -> tuple[Compared, int]:
     """Compare two logs by the order of their records. Return the result, and how many records of the source follow the
     last one that the destination has: these may not be replicated yet."""
-    aligning = _Alignment(_Row(Feed("source", source, SameOffsets(), options), options), explain, edges)
-    return aligning.run(_Row(Feed("destination", copy, SameOffsets(), options), options))
+    here = _Row(Feed("source", source, SameOffsets(), options), options, edges.source_range)
+    there = _Row(Feed("destination", copy, SameOffsets(), options), options, edges.copy_range)
+    return _Alignment(here, explain, edges).run(there)
 
 
 class _Row:
     """The records of one log that are not aligned yet."""
 
-    def __init__(self, feed: Feed, options: Options) -> None:
+    def __init__(self, feed: Feed, options: Options, offsets: tuple[int, int]) -> None:
         self.feed = feed
+        self._first, self._end = offsets
         self._parts: list[Rows] = []
         self._count = 0
         self._rows = no_rows(options)
@@ -62,7 +69,8 @@ class _Row:
         missing = count - len(self._rows)
         parts = []
         while missing > 0 and self.feed.next is not None:
-            parts.append(self.feed.rows(self.feed.next))
+            rows = self.feed.rows(self.feed.next)
+            parts.append(rows.where((rows.offsets >= self._first) & (rows.offsets < self._end)))
             missing -= len(parts[-1])
             self.feed.advance()
         if parts:
@@ -105,7 +113,7 @@ class _Alignment:
             elif not len(source.digests) or not len(copy.digests):
                 if not len(source.digests) and not len(copy.digests):
                     break
-                if len(source.digests) and (self._aligned or not copy.feed.bytes):
+                if len(source.digests) and not self._edges.closed and (self._aligned or not copy.feed.bytes):
                     tail += self._take_tail(source.take(len(source.digests)))
                 else:
                     self._take_different(source.take(len(source.digests)), copy.take(len(copy.digests)))
@@ -159,7 +167,7 @@ class _Alignment:
             self._name()
 
     def _take_unpaired(self, here: Rows, there: Rows, *, lead: bool) -> None:
-        source_start, copy_start, by_time = self._edges
+        source_start, copy_start, by_time, *_ = self._edges
         if lead and (copy_start > 0 or by_time):
             here = self._deleted(here, "source")
         if lead and (source_start > 0 or by_time):

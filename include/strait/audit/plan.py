@@ -21,6 +21,13 @@ class OnRecord(_Model):
     cause: str
 
 
+class MovedIn(_Model):
+    """The ends of the records that another tool had replicated before the link started, as source and destination offset."""
+
+    source_end: int
+    copy_end: int
+
+
 class AuditedPartition(_Model):
     """One partition of both sides, as it was when the audit started.
 
@@ -33,6 +40,8 @@ class AuditedPartition(_Model):
             not determine their source offsets.
         tail: offsets of the source after the last record that the destination has.
         problem: why it is not compared; empty: it is.
+        moved_in: records that another tool had replicated into the destination; None: there are none on record.
+        skipped: source offsets before the link's start, of records that another tool had replicated from the destination.
         on_foreign: the setting that permits other producers on the destination; empty: none does.
     """
 
@@ -54,6 +63,8 @@ class AuditedPartition(_Model):
     timed: bool = True
     source_compacted: bool = False
     copy_compacted: bool = False
+    moved_in: MovedIn | None = None
+    skipped: int = 0
     skipped_producers: tuple[int, ...] = ()
     on_record: tuple[OnRecord, ...] = ()
     on_foreign: str = ""

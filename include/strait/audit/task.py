@@ -54,7 +54,7 @@ class Auditor:
     def compare(self, chunk: Chunk) -> ChunkResult:
         """Compare a chunk. If a cluster does not serve it, the result has the error."""
         began, cpu = time.monotonic(), time.process_time()
-        self._source.skipped_producers, self._source.skipped = frozenset(chunk.skipped_producers), 0
+        self._source.skipped_producers, self._source.skipped = frozenset(chunk.facts.skipped_producers), 0
         tail, error, found = 0, "", Compared()
         try:
             found, tail = self._compared(chunk)
@@ -65,14 +65,16 @@ class Auditor:
         return _result(chunk, found, tail, error, time.monotonic() - began, time.process_time() - cpu)
 
     def _compared(self, chunk: Chunk) -> tuple[Compared, int]:
-        bounds, options = chunk.bounds, Options(timed=chunk.timed, strong=self._settings.strong)
-        here, there = TopicPartition(chunk.topic, chunk.partition), TopicPartition(chunk.copy_topic, chunk.partition)
+        facts, bounds = chunk.facts, chunk.bounds
+        options = Options(timed=facts.timed, strong=self._settings.strong)
+        here, there = TopicPartition(facts.topic, facts.partition), TopicPartition(facts.copy_topic, facts.partition)
         with (
             closing(self._source.items(here, bounds.source_from, bounds.source_to)) as source,
             closing(self._copy.items(there, chunk.copy_from, chunk.copy_to)) as copy,
         ):
             if chunk.relation == "order":
-                edges = Edges(chunk.source_start, chunk.copy_start, chunk.by_time)
+                ranges = bounds[2:], (chunk.copy_from, chunk.copy_to)
+                edges = Edges(facts.source_start, facts.copy_start, chunk.by_time, chunk.moved_in, *ranges)
                 return compare_in_order(source, copy, options, edges, chunk.explain)
             sides = Sides(source, copy, *self._numbering(chunk))
             return compare(sides, bounds, options, chunk.explain, self._owner(chunk)), 0
@@ -86,7 +88,7 @@ class Auditor:
         )
 
     def _owner(self, chunk: Chunk) -> Callable[[int], str]:
-        return lambda producer_id: self._settings.owners.get(str(producer_id), chunk.on_foreign)
+        return lambda producer_id: self._settings.owners.get(str(producer_id), chunk.facts.on_foreign)
 
 
 def _result(chunk: Chunk, found: Compared, tail: int, error: str, seconds: float, cpu_seconds: float) -> ChunkResult:
@@ -120,4 +122,4 @@ def failed(chunk: Chunk, error: str) -> ChunkResult:
 
 
 def _place(chunk: Chunk) -> tuple[str, int, int, int, int, int, int, int]:
-    return (chunk.topic, chunk.partition, *chunk.bounds, chunk.copy_from, chunk.copy_to)
+    return (chunk.facts.topic, chunk.facts.partition, *chunk.bounds, chunk.copy_from, chunk.copy_to)

@@ -53,3 +53,15 @@ def end_of_copies(
         ),
         default=0,
     )
+
+
+def clusters_left_out(copies: str, source_id: str, destination_id: str) -> Collection[str] | None:
+    """Return Kafka's IDs of the clusters from which copied records are not replicated; None: those of every cluster.
+
+    Args:
+        copies: the policy of the topic.
+        source_id, destination_id: of the link's clusters. Within one cluster, every link has its source.
+    """
+    if copies == "skip":
+        return None
+    return frozenset() if copies == "all" else frozenset({destination_id}) - {source_id}

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from strait.config import naming
 from strait.kafka.reading import read_topic
+from strait.state.moved_copies import clusters_left_out
 from strait.state.producer_registry import Registrations
 from strait.state.schema import Registration
 
@@ -30,9 +31,5 @@ def producers_left_out(
         copies: the policy of the topic.
         writing: the links into its source; the IDs are those of the link's clusters.
     """
-    if copies == "all":
-        return frozenset()
-    own = source_id == destination_id
-    return frozenset(
-        one.producer_id for one in writing if copies == "skip" or (not own and one.source == destination_id)
-    )
+    left_out = clusters_left_out(copies, source_id, destination_id)
+    return frozenset(one.producer_id for one in writing if left_out is None or one.source in left_out)

@@ -54,10 +54,15 @@ def audit_link(link: EngineLink, **request: Any) -> Audited:
 
 def planned(link: EngineLink, **request: Any) -> Callable[[], Audited]:
     """Plan the audit of a link's topics; it can be carried out several times."""
-    ends = ends_of(link.source, link.destination)
+    return planned_between(link.source, link.destination, link.name, **request)
+
+
+def planned_between(source: Cluster, destination: Cluster, link: str, **request: Any) -> Callable[[], Audited]:
+    """Plan the audit of a link by its name; as `planned`."""
+    ends = ends_of(source, destination)
     wanted = AuditRequest(**{"chunk_bytes": CHUNK_BYTES} | request)
-    plan = plan_link(ends, link.name, wanted, "by-hand")
-    return partial(_audited, ends, plan, read_link(ends, link.name))
+    plan = plan_link(ends, link, wanted, "by-hand")
+    return partial(_audited, ends, plan, read_link(ends, link))
 
 
 def audit_copies(

@@ -106,3 +106,21 @@ def test_equal_records_in_a_row_are_counted_exactly():
     one = record(1, chance)
     result, _ = run([one] * 500 + [record(2, chance)] * 3, [one] * 497 + [record(2, chance)] * 3, chance)
     assert sum(result.tally.counts.values()) >= 3
+
+
+def test_only_records_within_the_ranges_are_compared_wherever_these_cut_batches():
+    chance = random.Random(9)
+    records = [record(n, chance) for n in range(3000)]
+    copy = records[:]
+    del copy[700:702]
+    edges = Edges(0, 0, closed=True, source_range=(0, 1001), copy_range=(0, 999))
+    result, tail = run(records, copy, chance, edges)
+    assert (result.records, result.by_record, tail) == (1001, 999, 0)
+    assert named(result) == {("missing", 700, NOWHERE), ("missing", 701, NOWHERE)}
+
+
+def test_what_follows_in_closed_ranges_is_missing_and_no_tail():
+    chance = random.Random(10)
+    records = [record(n, chance) for n in range(1000)]
+    result, tail = run(records, records[:998], chance, Edges(0, 0, closed=True))
+    assert (named(result), tail) == ({("missing", 998, NOWHERE), ("missing", 999, NOWHERE)}, 0)

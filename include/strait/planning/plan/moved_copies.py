@@ -10,7 +10,7 @@ from strait.planning.plan.planner import Survey
 from strait.planning.topics.policies import copies_of
 from strait.planning.topics.start_offsets import after_copies
 from strait.reasons import Reason
-from strait.state.moved_copies import MovedCopies, end_of_copies
+from strait.state.moved_copies import MovedCopies, clusters_left_out, end_of_copies
 from strait.state.schema import Waiting
 
 
@@ -30,8 +30,7 @@ def after_moved_in(link: Link, found: Survey, source: ClusterFacts, known: Colle
     for topic in _starting(found) if known else ():
         if not _leaves_out(link, found, topic):
             continue
-        skips = copies_of(link, topic, found.selection.names[topic]) == "skip"
-        left_out = None if skips else {destination_id} - {source_id}  # within one cluster every link has this source
+        left_out = clusters_left_out(copies_of(link, topic, found.selection.names[topic]), source_id, destination_id)
         facts = source.topics[topic]
         for number in range(facts.partitions):
             ends[TopicPartition(topic, number)] = end_of_copies(known, topic, facts.topic_id, number, left_out)
