@@ -279,7 +279,7 @@ class _Clusters:
 
     def _troubles(self, now: float) -> "list[Trouble]":
         """Return the problems by the data read so far."""
-        self._hearing.listen(self._reader.reports, now)
+        self._hearing.listen(self._reader.heard, now)
         return [trouble for plan in self._reader.plans.values() for trouble in self._look_at(plan, now)]
 
     def _look_at(self, plan: "Plan", now: float) -> "Iterator[Trouble]":

@@ -11,7 +11,7 @@ import pytest
 from strait.reasons import Reason
 from support.fixtures.waiting import eventually
 from support.links.engine_link import EngineLink
-from support.links.engine_pool import EnginePool, newest_reports
+from support.links.engine_pool import EnginePool, newest_reports, status
 from support.links.load import writing
 
 pytestmark = [pytest.mark.broker]
@@ -127,6 +127,14 @@ def test_a_dead_source_and_a_defect_are_their_own_links_trouble(
         dead.until_waiting(next(iter(dead.topics)), 0, Reason.SOURCE_UNREACHABLE)
         before = good.copied()
         eventually(lambda: good.copied() > before + 200, what="the good one goes on")
+        eventually(
+            lambda: (
+                {row.detail for row in status(poisoned).partitions}
+                == {"slot 0 failed and is started again: ValueError: poisoned"}
+            ),
+            what=lambda: f"its status has the reason: {status(poisoned)}",
+        )
+        assert status(poisoned).slots[0].silent and not status(good).slots[0].failure
     good.until_copied()
     good.assert_equal()
     assert (poisoned.copied(), dead.copied()) == (0, 0)

@@ -50,4 +50,5 @@ def group_status(
         None if plan is None else pace_of(plan, state.earlier_reports, state.reports),
         _rows.setdefault(state, defaultdict(Rows))[group],
         {slot for name, slot in heard if name == group},
+        state.failures,
     )

@@ -12,12 +12,15 @@ import psutil
 
 from strait.config.app_spec import AppSpec
 from strait.config.app_spec import Seat as Place
+from strait.engine.reporter import WHOLE_SECONDS
 from strait.engine.slot import STATE_POLL_SECONDS, Slot
 from strait.engine.slot_metrics import SlotMetrics, Usage
 from strait.net.event_loop import Loop
 from strait.state.feed import StateFeed
+from strait.state.report_changes import FailureReport
 from strait.state.schema import Plan
 from strait.state.writer import StateProducer, StateWriter
+from strait.waiting import unix_ms
 
 log = logging.getLogger(__name__)
 
@@ -132,8 +135,8 @@ class Seat:
         self._failures += 1
         self.failure = f"{type(error).__name__}: {error}"
         log.error("slot %s failed and is started again in %g s: %s", self.place, pause, error, exc_info=error)
-        self.due_at = time.monotonic() + pause
-        self._turns = self._lives(self.due_at)
+        self.due_at = time.monotonic()
+        self._turns = self._lives(self.due_at + pause)
 
     def _close_turns(self) -> None:
         if isinstance(self._turns, Generator):
@@ -143,15 +146,30 @@ class Seat:
                 log.exception("slot %s: closing it", self.place)
 
     def _lives(self, start_at: float) -> Generator[float]:
-        """Yield the end of each turn's work; see `Slot.turns`."""
-        while time.monotonic() < start_at and not self._ending:
-            yield start_at
+        """Yield the end of each turn's work; see `Slot.turns`. Report the failure until it starts again."""
+        while (left := start_at - time.monotonic()) > 0 and not self._ending:
+            self._report_failure(left)
+            yield min(start_at, time.monotonic() + WHOLE_SECONDS)
         while (plan := (yield from self._plan_to_copy())) is not None:
             self._began_at = time.monotonic()
             yield from self._life(plan)
             current = self._state.plans.get(plan.group)
             if not self._ending and current is not None and not current.stopped and current.slots == plan.slots:
                 self._state.read_from_start()  # the link was created again: its former map must not be used
+
+    def _report_failure(self, restart_seconds: float) -> None:
+        report = FailureReport(
+            group=self.place.group,
+            slot=self.place.slot,
+            application=self._application,
+            at_ms=unix_ms(),
+            failure=self.failure,
+            restart_seconds=restart_seconds,
+        )
+        self._writer().write_report(report)
+
+    def _writer(self) -> StateWriter:
+        return StateWriter(self.spec.destination, self.spec.destination_name, self.spec.link, self._producer)
 
     def _plan_to_copy(self) -> Generator[float, None, Plan | None]:
         """Wait until the link's state is read and its plan has this slot. None if the seat ends before."""
@@ -171,7 +189,7 @@ class Seat:
         """Copy by this plan and its successors, until one of them is not for this slot."""
         spec = self.spec.model_copy(update={"slots": plan.slots})
         metrics = SlotMetrics(spec, self.place.slot, self._application, self._usage)
-        writer = StateWriter(spec.destination, spec.destination_name, spec.link, self._producer)
+        writer = self._writer()
         with closing(Loop()) as loop:
             self._hub.watch(loop.fileno(), self, writable=False)
             try:

@@ -16,7 +16,7 @@ from strait.state.group_sync_records import GroupSyncReport
 from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.moved_copies import MovedCopies
 from strait.state.offset_map import check_gaps
-from strait.state.report_changes import KEPT, SPANS_MS, HistoryPoint, ReportChanges, TrafficReport
+from strait.state.report_changes import KEPT, SPANS_MS, FailureReport, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Registration, Report
 
 _V = 1
@@ -29,6 +29,7 @@ Value = TypeVar(
     Report,
     ReportChanges,
     TrafficReport,
+    FailureReport,
     HistoryPoint,
     GroupSyncReport,
     LedgerPart,
@@ -95,20 +96,12 @@ class LedgerMarkKey(Record):
     application: str
 
 
-class ReportChangesKey(Record):
-    """Key of the reports topic, for changes since a slot's last report. It has the prefix of the slot's reports."""
+class SlotPartKey(Record):
+    """Key of the reports topic, for records beside a slot's reports. It has the prefix of these."""
 
     group: str
     slot: int
-    part: Literal["changes"] = "changes"
-
-
-class TrafficKey(Record):
-    """Key of the reports topic, for the bytes exchanged with each zone."""
-
-    group: str
-    slot: int
-    part: Literal["traffic"] = "traffic"
+    part: Literal["changes", "traffic", "failure"]
 
 
 class HistoryKey(Record):
@@ -160,8 +153,8 @@ class MovedCopiesKey(Record):
 StateKey = (
     PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | MovedCopiesKey | FailoverKey | AuditKey
 )
-Key = StateKey | ReportKey | ReportChangesKey | TrafficKey | HistoryKey | GroupSyncKey
-SlotReport = Report | ReportChanges | TrafficReport
+Key = StateKey | ReportKey | SlotPartKey | HistoryKey | GroupSyncKey
+SlotReport = Report | ReportChanges | TrafficReport | FailureReport
 Reported = SlotReport | HistoryPoint | GroupSyncReport
 AnyValue = (
     Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | MovedCopies | Failover | Audit | Reported
@@ -200,13 +193,14 @@ def key_of(value: AnyValue) -> Key:
 def _reported_key(value: Reported) -> Key:
     if isinstance(value, GroupSyncReport):
         return GroupSyncKey(consumer_groups=value.link)
-    if isinstance(value, ReportChanges):
-        return ReportChangesKey(group=value.group, slot=value.slot)
-    if isinstance(value, TrafficReport):
-        return TrafficKey(group=value.group, slot=value.slot)
     if isinstance(value, HistoryPoint):
         return _history_key(value)
-    return ReportKey(group=value.group, slot=value.slot, part=value.part)
+    if isinstance(value, Report):
+        return ReportKey(group=value.group, slot=value.slot, part=value.part)
+    part: Literal["changes", "traffic", "failure"] = "changes"
+    if not isinstance(value, ReportChanges):
+        part = "traffic" if isinstance(value, TrafficReport) else "failure"
+    return SlotPartKey(group=value.group, slot=value.slot, part=part)
 
 
 def _history_key(point: HistoryPoint) -> HistoryKey:
@@ -253,7 +247,7 @@ def encode_key(key: Key) -> bytes:
 
 def encode(value: AnyValue) -> tuple[bytes, bytes]:
     """Return key and value as they are written."""
-    if isinstance(value, ReportChanges | TrafficReport | HistoryPoint):
+    if isinstance(value, ReportChanges | TrafficReport | FailureReport | HistoryPoint):
         raw = value.model_dump_json(exclude_defaults=True).encode()
         return encode_key(key_of(value)), b'{"v":%d,' % value.v + raw.removeprefix(b"{")
     unset = {name for name in _LATER.get(type(value), ()) if getattr(value, name) == _default(value, name)}
@@ -322,6 +316,8 @@ def decode_report(raw_key: bytes | None, raw_value: bytes) -> SlotReport | Group
         return decode(ReportChanges, raw_key, raw_value)
     if key.endswith(b',"part":"traffic"}'):
         return decode(TrafficReport, raw_key, raw_value)
+    if key.endswith(b',"part":"failure"}'):
+        return decode(FailureReport, raw_key, raw_value)
     return decode(Report, raw_key, raw_value)
 
 

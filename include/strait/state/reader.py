@@ -13,7 +13,7 @@ from strait.errors import ClusterUnavailable, ConfigError, OtherCluster, StateEr
 from strait.kafka.clients import Rotation, Watch, ask
 from strait.state.consumer import state_consumer
 from strait.state.group_sync_records import GroupSyncReport
-from strait.state.report_changes import REPEAT_SECONDS
+from strait.state.report_changes import REPEAT_SECONDS, FailureReport
 from strait.state.schema import Loss, OffsetMapping, Plan, Report
 from strait.state.segments import DELETE_RETENTION_MS
 from strait.state.signing import Keys, Proof
@@ -104,6 +104,16 @@ class StateReader:
     def reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
         """(task group, slot) -> the newest report of each application that runs this slot, with all its partitions."""
         return self._view.reports
+
+    @property
+    def heard(self) -> Mapping[tuple[str, int], int]:
+        """When each slot has last reported anything, be it a failure, in ms since 1970."""
+        return self._view.reports.heard()
+
+    @property
+    def failures(self) -> Mapping[tuple[str, int], FailureReport]:
+        """The failures of slots that have not reported anything since."""
+        return self._view.reports.failures()
 
     @property
     def earlier_reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:

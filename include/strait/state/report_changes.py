@@ -2,11 +2,12 @@
 
 reports  key {"group", "slot", "part": "changes"}           value ReportChanges   once a second
          key {"group", "slot", "part": "traffic"}           value TrafficReport   twice a minute, if zones are known
+         key {"group", "slot", "part": "failure"}           value FailureReport   when a slot of a pool fails
 history  key {"group", "slot", "span", "place", "began"}    value HistoryPoint    compacted
 
 A slot writes a whole `Report`, without partitions, every few seconds, and `ReportChanges` every second. Versions
 without `ReportChanges` read those reports, which show that the slot is running, and report the others as unreadable;
-so do versions without `TrafficReport`. These records omit fields that have their default, except `v`.
+so do versions without `TrafficReport` or `FailureReport`. These records omit fields that have their default, except `v`.
 """
 
 from typing import Literal
@@ -59,6 +60,18 @@ class TrafficReport(Record):
     at_ms: int
     started_at_ms: int = Field(description="As in the slot's reports.")
     traffic: tuple[ZoneTraffic, ...] = Field((), max_length=MOST_ZONES)
+
+
+class FailureReport(Record):
+    """Why a slot that shares its process with others has failed. It is started again, and reports once it runs."""
+
+    v: Literal[1] = 1
+    group: str
+    slot: int
+    application: Told = Field(description="As in the slot's reports.")
+    at_ms: int
+    failure: Told = Field(description="The error.")
+    restart_seconds: float = Field(description="Time until it is started again.")
 
 
 class HistoryPoint(Record):

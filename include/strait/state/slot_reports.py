@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
-from strait.state.report_changes import REPEAT_SECONDS, ReportChanges, TrafficReport
+from strait.state.report_changes import REPEAT_SECONDS, FailureReport, ReportChanges, TrafficReport
 from strait.state.schema import PartitionReport, Report
 
 PACE_MS = 10_000
@@ -44,6 +44,7 @@ class _Application:
         self.earlier: tuple[Report, ...] = ()
         self._later: tuple[Report, ...] = ()
         self.at_ms = -1
+        self.failure: FailureReport | None = None
 
     def take(self, report: Report) -> None:
         """Add a whole report, with all partitions or, beside `ReportChanges`, with none."""
@@ -65,6 +66,10 @@ class _Application:
         self._begin(traffic.started_at_ms)
         self._traffic, self._made = traffic, None
 
+    def take_failure(self, failure: FailureReport) -> None:
+        if failure.at_ms >= self.at_ms:
+            self.failure, self.at_ms = failure, failure.at_ms
+
     @property
     def reports(self) -> tuple[Report, ...]:
         """The newest reports, complete. Empty before the first whole report was read."""
@@ -85,6 +90,8 @@ class _Application:
             self._traffic = None
 
     def _heard(self, at_ms: int) -> None:
+        if self.failure is not None and at_ms >= self.failure.at_ms:
+            self.failure = None
         self.at_ms, self._made = max(self.at_ms, at_ms), None
         if not self._later:
             self.earlier = self._later = self.reports
@@ -107,7 +114,7 @@ class SlotReports(Mapping[Slot, tuple[Report, ...]]):
     def __init__(self) -> None:
         self._of: dict[Slot, dict[str, _Application]] = {}
 
-    def take(self, report: Report | ReportChanges | TrafficReport) -> None:
+    def take(self, report: Report | ReportChanges | TrafficReport | FailureReport) -> None:
         """Add a record that a slot has written."""
         slot = report.group, report.slot
         applications = self._of.setdefault(slot, {})
@@ -118,6 +125,8 @@ class SlotReports(Mapping[Slot, tuple[Report, ...]]):
             application.take(report)
         elif isinstance(report, ReportChanges):
             application.take_changes(report)
+        elif isinstance(report, FailureReport):
+            application.take_failure(report)
         else:
             application.take_traffic(report)
         since_ms = report.at_ms - REPORT_MEMORY_MS
@@ -126,6 +135,15 @@ class SlotReports(Mapping[Slot, tuple[Report, ...]]):
 
     def __getitem__(self, slot: Slot) -> tuple[Report, ...]:
         return _all(self._of[slot], lambda one: one.reports)
+
+    def heard(self) -> dict[Slot, int]:
+        """Return when each slot has last reported anything, be it a failure, in ms since 1970."""
+        return {slot: max(one.at_ms for one in found.values()) for slot, found in self._of.items()}
+
+    def failures(self) -> dict[Slot, FailureReport]:
+        """Return the failures of the slots that have not reported anything since."""
+        newest = {slot: max(found.values(), key=lambda one: one.at_ms) for slot, found in self._of.items()}
+        return {slot: one.failure for slot, one in newest.items() if one.failure is not None}
 
     def earlier(self) -> dict[Slot, tuple[Report, ...]]:
         """Return for each of these reports one of the same application from some seconds before; the same one if there

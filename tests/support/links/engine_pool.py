@@ -7,9 +7,12 @@ from pathlib import Path
 
 from strait.config.app_spec import AppSpec, PoolSpec
 from strait.config.pools import Pool
+from strait.control.plane import GROUP
 from strait.planning.assignment.pools import pool_spec
+from strait.planning.status.status import Status, status_of
 from strait.state.reader import StateReader
 from strait.state.schema import Report
+from strait.waiting import unix_ms
 from support.links.engine_link import EngineLink
 from support.links.processes import StartsProcesses
 
@@ -51,3 +54,10 @@ def newest_reports(links: Sequence[EngineLink]) -> dict[str, Report]:
         if every:
             found[link.name] = max(every, key=lambda report: report.at_ms)
     return found
+
+
+def status(link: EngineLink) -> Status:
+    """As `strait status` shows it."""
+    with StateReader(link.destination.client_properties, "destination", link.name, follow=("plan", "reports")) as state:
+        state.catch_up()
+        return status_of(link.name, GROUP, state.plans[GROUP], state.reports, unix_ms(), failures=state.failures)

@@ -7,7 +7,7 @@ import pytest
 from strait.spark.ledger_files import COLUMNS
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.moved_copies import MovedCopies
-from strait.state.report_changes import HistoryPoint, ReportChanges, TrafficReport
+from strait.state.report_changes import FailureReport, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.schema import (
     Budget,
     GivenAcl,
@@ -48,6 +48,7 @@ def first_column(title: str) -> list[str]:
         ("A report", list(Report.model_fields)),
         ("Changes in a report", list(ReportChanges.model_fields)),
         ("Traffic in the reports", list(TrafficReport.model_fields)),
+        ("The failure of a slot", list(FailureReport.model_fields)),
         ("The history", list(HistoryPoint.model_fields)),
         ("Heartbeats", list(HeartbeatReport.model_fields)),
         ("A partition in a report", list(PartitionReport.model_fields)),

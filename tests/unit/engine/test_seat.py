@@ -12,12 +12,16 @@ from strait.config.app_spec import Seat as Place
 from strait.engine import seat as module
 from strait.engine.seat import Seat
 from strait.net.event_loop import Loop
+from strait.state.report_changes import FailureReport
 
 SPEC = AppSpec(
     link="l", group="default", source_name="a", source={"bootstrap.servers": "a:1"}, destination_name="b",
     destination={"bootstrap.servers": "b:1"}, slots=1, slot_memory_bytes=1 << 20, ledger_seconds=1, ledger_dir="l",
     checkpoint_dir="c",
 )  # fmt: skip
+
+
+REPORTED: list[FailureReport] = []
 
 
 class State:
@@ -61,7 +65,8 @@ class Copying:
 @pytest.fixture(autouse=True)
 def copying(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(module, "Slot", Copying)
-    monkeypatch.setattr(module, "StateWriter", lambda *_: None)
+    REPORTED.clear()
+    monkeypatch.setattr(module, "StateWriter", lambda *_: SimpleNamespace(write_report=REPORTED.append))
     monkeypatch.setattr(module, "RESTART_SECONDS", (0.01, 5.0))
     Copying.turn = lambda: True
     yield
@@ -147,11 +152,14 @@ def test_a_failure_is_told_and_the_slot_starts_again_later_each_time(
     assert "slot l/default/0 failed and is started again in 0.01 s: poisoned" in caplog.text
     one.turn()
     assert Copying.running == 0, "it waits"
+    assert [(told.slot, told.application, told.failure) for told in REPORTED] == [(0, "app", "ValueError: poisoned")]
     time.sleep(0.02)
     one.turn()
     assert Copying.running == 1
     one.turn()
+    one.turn()
     assert one.due_at > time.monotonic() + 1.0, "it waits longer the second time"
+    assert len(REPORTED) == 2
     one.end()
     one.turn()
     assert one.ended

@@ -11,8 +11,7 @@ from strait.planning.status.health import (
     trouble_of,
 )
 from strait.reasons import Reason
-from strait.state.schema import Plan, Report
-from support.model.reports import plain_report
+from strait.state.schema import Plan
 
 PLAN = Plan(link="l", group="default", version=3, producer_id=7, slots=2, published_at_ms=0)
 NOW_MS = 1_000_000_000
@@ -23,12 +22,8 @@ def application(state: State, *, submitted_seconds_ago: float = 3600, exit_code:
     return Application("strait-l-default", "1", state, "log", at_ms, exit_code)
 
 
-def report(slot: int, at_ms: int) -> Report:
-    return plain_report(slot=slot, at_ms=at_ms, plan_version=3)
-
-
-def heard(slots_at_ms: dict[int, int]) -> dict[tuple[str, int], tuple[Report, ...]]:
-    return {("default", slot): (report(slot, at_ms),) for slot, at_ms in slots_at_ms.items()}
+def heard(slots_at_ms: dict[int, int]) -> dict[tuple[str, int], int]:
+    return {("default", slot): at_ms for slot, at_ms in slots_at_ms.items()}
 
 
 def test_a_slot_that_reports_anew_is_not_silent():

@@ -13,6 +13,7 @@ from strait.planning.status.rows import SILENT_MS, PartitionStatus, Rows
 from strait.planning.status.status import Opening, Status, status_of, with_quarantined
 from strait.planning.status.summary import summary_of
 from strait.planning.status.words import STATES, of_slot
+from strait.state.report_changes import FailureReport
 from strait.state.schema import (
     HeartbeatReport,
     PartitionReport,
@@ -77,6 +78,19 @@ def test_a_partition_is_what_its_slot_says() -> None:
     assert states(found) == [(0, "copying", ""), (1, "waiting", "corrupt_batch")]
     assert found.lag_records == 8
     assert found.records_per_second == 20.0
+
+
+def test_a_slot_that_failed_is_silent_for_a_reason() -> None:
+    poisoned = FailureReport(
+        group="default", slot=0, application="b", at_ms=NOW_MS, failure="ValueError: poisoned", restart_seconds=5.0
+    )
+    reports = {("default", 0): (report(0, partition(0)),)}
+    found = status_of("l", "default", plan(0), reports, NOW_MS, failures={("default", 0): poisoned})
+    assert states(found) == [(0, "waiting", "slot_silent")]
+    assert found.partitions[0].detail == "slot 0 failed and is started again: ValueError: poisoned"
+    assert (found.slots[0].silent, found.slots[0].failure) == (True, "ValueError: poisoned")
+    never = status_of("l", "default", plan(0), {}, NOW_MS, failures={("default", 0): poisoned})
+    assert "poisoned" in never.partitions[0].detail and never.slots[0].age_ms is None
 
 
 def test_records_behind_an_open_transaction_are_no_lag_but_nothing_has_caught_up() -> None:

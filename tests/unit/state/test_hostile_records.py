@@ -19,7 +19,7 @@ from strait.planning.status.status import status_of
 from strait.state.codec import AnyValue, Unreadable, decode, encode
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.offset_map import MOST_GAPS, Gap, gaps_of, pack
-from strait.state.report_changes import HistoryPoint, ReportChanges, TrafficReport
+from strait.state.report_changes import FailureReport, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.schema import (
     Loss,
     OffsetMapping,
@@ -63,12 +63,16 @@ TRAFFIC = TrafficReport(
     group="default", slot=0, application="1", at_ms=1, started_at_ms=1,
     traffic=(ZoneTraffic(cluster="source", from_zone="a", to_zone="b", bytes=1),),
 )  # fmt: skip
+FAILURE = FailureReport(
+    group="default", slot=0, application="1", at_ms=1, failure="ValueError: poisoned", restart_seconds=1.0
+)
 GOOD: list[tuple[Kind, AnyValue]] = [
     ("plan", PLAN),
     ("map", RUN),
     ("reports", plain_report(partitions=(ROW,))),
     ("reports", CHANGES),
     ("reports", TRAFFIC),
+    ("reports", FAILURE),
     ("reports", GROUPS),
     ("losses", LOSS),
 ]

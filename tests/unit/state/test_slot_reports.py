@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from strait.state.codec import encode
-from strait.state.report_changes import REPEAT_SECONDS, ReportChanges, TrafficReport
+from strait.state.report_changes import REPEAT_SECONDS, FailureReport, ReportChanges, TrafficReport
 from strait.state.schema import PartitionReport, ZoneTraffic
 from strait.state.slot_reports import REPORT_MEMORY_MS, lag_seconds
 from strait.state.view import Place, StateView
@@ -100,3 +100,32 @@ def test_a_slots_traffic_is_part_of_its_report_until_it_starts_anew() -> None:
     assert b"south" not in encode(report)[1], "it is written once"
     hear(view, whole(9_000).model_copy(update={"started_at_ms": 8_000}))
     assert view.reports[SLOT][0].traffic == ()
+
+
+def failure(at_ms: int, application: str = "1") -> FailureReport:
+    return FailureReport(
+        group="default",
+        slot=0,
+        application=application,
+        at_ms=at_ms,
+        failure="ValueError: poisoned",
+        restart_seconds=1.0,
+    )
+
+
+def test_a_slots_failure_holds_until_it_reports_again() -> None:
+    view = StateView("l")
+    hear(view, whole(0), changes(0, row(0, 5, 0)), failure(500))
+    assert view.reports.failures() == {SLOT: failure(500)}
+    assert positions(view) == {0: 5}, "what it has reported before is known still"
+    hear(view, changes(1_500, row(0, 6, 1_500)))
+    assert view.reports.failures() == {}
+
+
+def test_a_slot_that_fails_before_its_first_report_has_failed_and_one_that_another_application_runs_has_not() -> None:
+    view = StateView("l")
+    hear(view, failure(500))
+    assert view.reports.failures() == {SLOT: failure(500)}
+    assert view.reports[SLOT] == ()
+    hear(view, failure(2_500, application="2"), whole(3_000))
+    assert view.reports.failures() == {}

@@ -33,7 +33,7 @@ from strait.state.failover_records import Failover, HeldElsewhere, MissingRecord
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import REPORTS_SINCE_SECONDS
-from strait.state.report_changes import TrafficReport
+from strait.state.report_changes import FailureReport, TrafficReport
 from strait.state.schema import Plan
 from strait.waiting import unix_ms
 
@@ -246,7 +246,7 @@ class Observation:
             for report in reports_between(*of.destination, of.name, since_ms, until_ms, wanted=wanted):
                 if isinstance(report, GroupSyncReport):
                     newest = report
-                elif not isinstance(report, TrafficReport):
+                elif not isinstance(report, TrafficReport | FailureReport):
                     read.take(report)
             group_sync, until_ms = group_sync or newest, since_ms  # the next pass reads older reports only
             if read.complete and (group_sync is not None or not synchronizes):

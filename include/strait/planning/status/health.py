@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from strait.launch.base import Application, State
 from strait.reasons import Reason
-from strait.state.schema import Plan, Report
+from strait.state.schema import Plan
 from strait.text import duration
 
 SILENT_SECONDS = 30.0
@@ -62,10 +62,9 @@ class Hearing:
         self._newest_ms: dict[tuple[str, int], int] = {}
         self._heard_at: dict[tuple[str, int], float] = {}
 
-    def listen(self, reports: Mapping[tuple[str, int], Sequence[Report]], now: float) -> None:
-        """Record the newest reports by (task group, slot)."""
-        for slot, parts in reports.items():
-            newest_ms = max((report.at_ms for report in parts), default=-1)
+    def listen(self, heard: Mapping[tuple[str, int], int], now: float) -> None:
+        """Record when each (task group, slot) has last reported, in ms since 1970 by the clock of the slot's host."""
+        for slot, newest_ms in heard.items():
             if newest_ms > self._newest_ms.get(slot, -1):
                 self._newest_ms[slot] = newest_ms
                 self._heard_at[slot] = now

@@ -82,7 +82,7 @@ class Moment(NamedTuple):
     """Input of the rows besides the plan.
 
     Attributes:
-        silent: slots that do not report -> how long, as text.
+        silent: slots that do not report -> for how long, or their failure, as text.
         losing: partition -> seconds until records are lost, if that is foreseen.
         closed: when the task group copies again, as text, if it is outside of its hours; else "".
         elapsed: converts seconds of copying to all seconds that pass meanwhile.

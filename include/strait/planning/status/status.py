@@ -14,7 +14,7 @@ from strait.planning.history.pace import Pace
 from strait.planning.status.health import STARTING_SECONDS
 from strait.planning.status.rows import SILENT_MS, Heard, Moment, PartitionStatus, Rows
 from strait.reasons import INTENDED, Reason
-from strait.state.report_changes import REPEAT_SECONDS
+from strait.state.report_changes import REPEAT_SECONDS, FailureReport
 from strait.state.schema import Plan, Report
 from strait.state.slot_reports import said_at
 from strait.text import duration
@@ -47,12 +47,16 @@ class SlotStatus:
     """Latency of that heartbeat, from its timestamp to the acknowledgement."""
     heartbeat_trouble: str = ""
     """Why this slot could not write the last heartbeat; empty: no error."""
+    failure: str = ""
+    """Why it failed, if it has not reported anything since; it is started again."""
     starting: bool = False
     """It has not reported yet, and its plan is so new that its application may still be starting."""
 
     @property
     def silence(self) -> str:
-        """For how long it has not reported, as text."""
+        """Why it does not report, or for how long, as text."""
+        if self.failure:
+            return f"slot {self.slot} failed and is started again: {self.failure}"
         if self.age_ms is not None:
             return f"slot {self.slot} has not reported for {duration(self.age_ms / 1000)}"
         if self.starting:
@@ -174,6 +178,7 @@ def status_of(
     pace: Pace | None = None,
     rows: Rows | None = None,
     just_heard: Collection[int] = (),
+    failures: Mapping[tuple[str, int], FailureReport] | None = None,
 ) -> Status:
     """Combine a plan and reports into the status of a task group.
 
@@ -183,6 +188,7 @@ def status_of(
         pace: how fast partitions catch up.
         rows: those of the previous calls, for a caller that polls.
         just_heard: slots that have just reported, regardless of clocks.
+        failures: those of slots that have not reported anything since.
 
     Raises:
         ConfigError: the plan has no such topic.
@@ -193,7 +199,10 @@ def status_of(
         _check_known(link, plan, topic)
     of_group = {slot: parts for (name, slot), parts in reports.items() if name == group}
     slots = tuple(
-        _slot(number, of_group.get(number, ()), plan, now_ms, just_heard=number in just_heard)
+        _failed(
+            _slot(number, of_group.get(number, ()), plan, now_ms, just_heard=number in just_heard),
+            (failures or {}).get((group, number)),
+        )
         for number in range(plan.slots)
     )
     opening = _opening(plan, now_ms)
@@ -286,6 +295,13 @@ def known_total(values: Iterable[Number | None], empty: Number | None = None) ->
     found = list(values)
     known = [value for value in found if value is not None and value >= 0]
     return sum(known[1:], start=known[0]) if known else None if found else empty
+
+
+def _failed(slot: SlotStatus, failure: FailureReport | None) -> SlotStatus:
+    """Return the slot's status with its failure, after which it does not report."""
+    if failure is None:
+        return slot
+    return replace(slot, silent=True, starting=False, application=failure.application, failure=failure.failure)
 
 
 def _longest(times: Iterable[float | None]) -> float | None:
