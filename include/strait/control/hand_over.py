@@ -19,6 +19,7 @@ from strait.errors import ClusterError, ConfigError, StraitError
 from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.clients import Watch, make_producer
 from strait.kafka.reading import read_ranges
+from strait.kafka.verified import identify
 from strait.model import TopicPartition
 from strait.net.cluster_facts import await_topic_everywhere
 from strait.planning.topics.move_in import Match
@@ -235,6 +236,7 @@ def _write(
         await_topic_everywhere(properties, cluster, topic)
     watch = Watch(cluster)
     producer = make_producer(properties, watch, partitioner="murmur2_random")  # Kafka's own, which Connect uses
+    identify(producer, properties, watch, f"writing to {topic}")
     refused: list[StraitError] = []
 
     def done(error: KafkaError | None, _: Message) -> None:

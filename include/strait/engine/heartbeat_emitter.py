@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from math import isfinite
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from strait.config.app_spec import AppSpec
 from strait.engine.partition.partition import Partition
 from strait.errors import StraitError
-from strait.kafka.clients import Rotation, Watch, make_producer
+from strait.kafka.verified import PURGED, VerifiedProducer
 from strait.state.heartbeats import Heartbeat, beating
 from strait.state.schema import HeartbeatReport, Plan, PlannedHeartbeat
 
@@ -26,9 +26,8 @@ class HeartbeatEmitter:
     def __init__(self, spec: AppSpec, slot: int) -> None:
         self._slot = slot
         self._properties = spec.source
-        self._watch = Watch(spec.source_name)
-        self._rotation = Rotation(spec.source)
-        self._producer: Producer | None = None
+        self._source = spec.source_name
+        self._producer: VerifiedProducer | None = None
         self._plan: PlannedHeartbeat | None = None
         self._due_at = 0.0
         self._waiting = False
@@ -39,19 +38,22 @@ class HeartbeatEmitter:
         """Apply the plan's heartbeat settings."""
         self._plan = beating(plan, self._slot)
         if self._plan is None:
-            self._producer = None
+            self._disconnect()
 
     def beat(self, now: float, now_ms: int) -> None:
         """Write a heartbeat if it is due; call this often. ``now``: monotonic seconds."""
         if self._producer is not None:
-            self._producer.poll(0)
+            self._producer.poll()
+            self._trouble = self._producer.trouble or self._trouble
         if self._plan is None or now < self._due_at or self._waiting:
             return
-        self._due_at = now + self._plan.interval_seconds
         try:
-            self._write(self._plan, now_ms)
+            producer = self._producer = self._producer or self._make_producer()
+            if producer.is_open:
+                self._due_at = now + self._plan.interval_seconds
+                self._write(producer, self._plan, now_ms)
         except StraitError as error:  # certificates are being replaced; the next beat tries again
-            self._trouble = str(error)
+            self._due_at, self._trouble = now + self._plan.interval_seconds, str(error)
 
     def report(self, copied: Callable[[str, int], Partition | None], now: float, now_ms: int) -> HeartbeatReport | None:
         """Return the state of the heartbeats; None if this slot writes none. ``copied``: returns a partition by topic
@@ -76,41 +78,43 @@ class HeartbeatEmitter:
     def close(self) -> None:
         """Stop writing. A heartbeat in flight is not waited for."""
         self._plan = None
-        if self._producer is not None:
-            self._producer.purge()
+        self._disconnect()
 
-    def _write(self, plan: PlannedHeartbeat, now_ms: int) -> None:
+    def _disconnect(self) -> None:
+        if self._producer is not None:
+            self._producer.close()
+            self._producer, self._waiting = None, False
+
+    def _write(self, producer: VerifiedProducer, plan: PlannedHeartbeat, now_ms: int) -> None:
         beat = Heartbeat(plan.source, plan.target, now_ms)
-        if self._producer is None or self._rotation.due():
-            self._producer = self._make_producer()
-            self._rotation.done()
         try:
-            self._producer.produce(
+            producer.produce(
                 plan.topic,
                 key=beat.key(),
                 value=beat.value(),
                 partition=0,
                 timestamp=now_ms,
-                on_delivery=lambda error, _: self._done(error, now_ms),
+                on_delivery=lambda error, _: self._done(producer, error, now_ms),
             )
         except KafkaException as error:
-            raise self._watch.translate(error, f"writing to {plan.topic}") from error
+            raise producer.watch.translate(error, f"writing to {plan.topic}") from error
         self._waiting = True
 
-    def _make_producer(self) -> Producer:
-        return make_producer(
-            self._properties,
-            self._watch,
-            client_id="strait-heartbeats",
-            linger_ms=0,
-            message_timeout_ms=_GIVEN_UP_MS,
-            request_timeout_ms=_GIVEN_UP_MS,
-        )
+    def _make_producer(self) -> VerifiedProducer:
+        settings = {
+            "client_id": "strait-heartbeats",
+            "linger_ms": 0,
+            "message_timeout_ms": _GIVEN_UP_MS,
+            "request_timeout_ms": _GIVEN_UP_MS,
+        }
+        return VerifiedProducer(self._properties, self._source, settings, identified=False)
 
-    def _done(self, error: KafkaError | None, at_ms: int) -> None:
+    def _done(self, producer: VerifiedProducer, error: KafkaError | None, at_ms: int) -> None:
+        if producer is not self._producer:
+            return  # its records were discarded
         self._waiting = False
         if error is None:
             self._written_at_ms, self._trouble = at_ms, ""
-            self._watch.forget()
-        else:
-            self._trouble = str(self._watch.translate(error, "writing a heartbeat"))
+            producer.watch.forget()
+        elif error.code() not in PURGED:  # else the next heartbeat is written instead
+            self._trouble = str(producer.watch.translate(error, "writing a heartbeat"))

@@ -41,12 +41,19 @@ _LOGGER.addHandler(logging.NullHandler())
 class Watch:
     """Errors that librdkafka reported outside of calls about one client's cluster; newest last.
 
-    ``cluster`` names it in errors; ``hear`` also gets every reported error, from inside a poll.
+    ``cluster`` names it in errors; ``hear`` also gets every reported error, and ``read`` the kind and the text of every
+    line that librdkafka logs, from inside a poll.
     """
 
-    def __init__(self, cluster: str, hear: Callable[[KafkaError], None] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        hear: Callable[[KafkaError], None] | None = None,
+        read: Callable[[str, str], None] | None = None,
+    ) -> None:
         self.cluster = cluster
         self._hear = hear
+        self._read = read
         self._seen: deque[KafkaError] = deque(maxlen=20)
 
     def __call__(self, error: KafkaError) -> None:
@@ -55,6 +62,12 @@ class Watch:
             self._seen.append(error)
         if self._hear is not None:
             self._hear(error)
+
+    def log(self, level: int, form: str, kind: str, client: str, text: str) -> None:
+        """Log a line, as librdkafka's logger."""
+        _LOGGER.log(level, form, kind, client, text)
+        if self._read is not None:
+            self._read(kind, text)
 
     def translate(self, exception: KafkaException | KafkaError, doing: str) -> StraitError:
         """Return Strait's error for librdkafka's, with the errors reported meanwhile as its cause."""
@@ -149,7 +162,7 @@ def _make(
         "error_cb": watch,
     }
     try:
-        return kind(settings, logger=_LOGGER)
+        return kind(settings, logger=watch)
     except KafkaException as exception:
         raise watch.translate(exception, "making a client") from exception
 

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from strait.errors import ClusterUnavailable, PlanConflict, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
+from strait.kafka.verified import identify
 
 _SECONDS = 60.0  # time limit of a step
 TRANSACTION_MS = 90_000
@@ -142,6 +143,7 @@ def transactional_writer(
     )
     writer = TransactionalWriter(producer, watch, taken_over, hint)
     try:
+        identify(producer, properties, watch, doing)
         writer.step(doing, producer.init_transactions)
         yield writer
     finally:

@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, make_producer
+from strait.kafka.verified import identify
 
 _SECONDS = 30.0
 _RECORD_BYTES = 64 << 20  # before compression; the topic's own limit applies to the compressed size
@@ -35,6 +36,7 @@ def write_record(properties: Mapping[str, str], cluster: str, topic: str, key: b
         message_max_bytes=_RECORD_BYTES,
         compression_type="zstd",
     )
+    identify(producer, properties, watch, doing)
     try:
         producer.produce(topic, key=key, value=value, partition=0, on_delivery=told)
         deadline = time.monotonic() + _SECONDS

@@ -10,6 +10,7 @@ from strait.errors import ClusterUnavailable, StraitError
 from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.clients import Watch, make_producer
 from strait.kafka.reading import read_topic
+from strait.kafka.verified import identify
 from strait.state.segments import COMPACTED
 
 _SECONDS = 15.0
@@ -60,6 +61,8 @@ class CompactedTopic:
     def write(self, wanted: Mapping[bytes, bytes]) -> int:
         """Write the values that the topic does not have; return their number."""
         left = {key: value for key, value in wanted.items() if self._values.get(key) != value}
+        if left:
+            identify(self._producer, self._properties, self._watch, f"writing to {self._topic}")
         refused: list[StraitError] = []
 
         def done(error: KafkaError | None, message: Message) -> None:

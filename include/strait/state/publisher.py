@@ -23,12 +23,14 @@ from confluent_kafka import KafkaException, Producer
 from strait.config import naming
 from strait.errors import ClusterError, ClusterUnavailable, PlanConflict, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
+from strait.kafka.verified import identify
 from strait.state.codec import encode
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, Plan
 from strait.state.signing import Keys, Proof, with_key
 
 _LARGEST_PLAN_BYTES = 100 << 20  # before compression; the topic accepts about a tenth of that, compressed
+_TAKING_OVER = "taking over the control of the link"
 _MARKER_PAUSE_SECONDS = 0.02
 _FIRST_MS = 1
 _SECONDS = 30.0
@@ -68,7 +70,8 @@ class ControlPublisher:
         keys = Keys.of(self._cluster, with_key(self._properties))
         publication = Publication(producer, watch, reader, self._link, keys, deadline)
         try:
-            publication.step("taking over the control of the link", producer.init_transactions)
+            identify(producer, self._properties, watch, _TAKING_OVER)
+            publication.step(_TAKING_OVER, producer.init_transactions)
             reader.catch_up(max(1.0, deadline - time.monotonic()))
             yield publication
         finally:

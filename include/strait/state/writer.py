@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from strait.config import naming
-from strait.errors import ConfigError, StraitError
-from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_producer
+from strait.errors import StraitError
+from strait.kafka.clients import STATE_ANSWER_MS
 from strait.kafka.translate import error_of
+from strait.kafka.verified import PURGED, VerifiedProducer
 from strait.state.codec import Reported, encode, encode_key, run_key
 from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.quarantine_records import QuarantinedRecord, headers_of
@@ -31,9 +32,7 @@ QUARANTINED_BYTES = 100 << 20
 _WAITING_REPORT_BYTES = 16 << 20  # reports that wait for a slow destination use the slot's memory
 _QUEUE_KIB = (QUARANTINED_BYTES + _WAITING_REPORT_BYTES) >> 10
 _SEND_TIMEOUT_MS = 30_000
-_FAREWELL_SECONDS = 0.2  # to finish requests in flight with credentials that have been replaced
 _COMPLAINT_SECONDS = 60.0  # between two equal warnings
-_PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -45,7 +44,7 @@ class _Pending(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-class StateProducer:
+class StateProducer(VerifiedProducer):
     """The producer of one or several writers on a cluster. Not thread-safe.
 
     One request is in flight at a time, so records keep their order: the last segment written under a key is the one
@@ -54,59 +53,17 @@ class StateProducer:
     """
 
     def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
-        self.watch = Watch(cluster)
-        self._properties = properties
-        self._rotation = Rotation(properties)
-        self._producer = self._make()
-
-    def produce(self, record: _Pending, done: Callable[[KafkaError | None, Message | None], None]) -> None:
-        """Send a record; ``done`` is called from `poll` or `flush`. Raises BufferError if too many wait, KafkaException
-        if the record cannot be sent at all."""
-        self._producer.produce(
-            record.topic,
-            key=record.key,
-            value=record.value,
-            partition=0,
-            headers=list(record.headers),
-            on_delivery=done,
-        )
-
-    def poll(self) -> None:
-        """Call the callbacks of records that were acknowledged or rejected."""
-        if self._rotation.due():
-            self._renew()
-        self._producer.poll(0)
-
-    def flush(self, timeout_seconds: float) -> bool:
-        """Wait until all records are acknowledged or rejected, or the time is over; return whether none is left."""
-        return bool(self._producer.flush(timeout_seconds) == 0)
-
-    def _make(self) -> Producer:
-        return make_producer(
-            self._properties,
-            self.watch,
-            client_id="strait-state",
-            compression_type="zstd",
-            message_max_bytes=QUARANTINED_BYTES,
-            max_in_flight=1,
-            linger_ms=0,  # batches may wait for a segment
-            message_timeout_ms=_SEND_TIMEOUT_MS,
-            socket_timeout_ms=STATE_ANSWER_MS,
-            queue_buffering_max_kbytes=_QUEUE_KIB,
-        )
-
-    def _renew(self) -> None:
-        """Continue with a producer that has read the rotated certificates or password. Records that the former one
-        could not send are handed back to their writers, which send them before any others."""
-        try:
-            renewed = self._make()
-        except ConfigError:
-            return  # some files are not replaced yet; the next check retries
-        self._rotation.done()
-        if self._producer.flush(_FAREWELL_SECONDS):
-            self._producer.purge()
-            self._producer.flush(_FAREWELL_SECONDS)
-        self._producer = renewed
+        settings = {
+            "client_id": "strait-state",
+            "compression_type": "zstd",
+            "message_max_bytes": QUARANTINED_BYTES,
+            "max_in_flight": 1,
+            "linger_ms": 0,  # batches may wait for a segment
+            "message_timeout_ms": _SEND_TIMEOUT_MS,
+            "socket_timeout_ms": STATE_ANSWER_MS,
+            "queue_buffering_max_kbytes": _QUEUE_KIB,
+        }
+        super().__init__(properties, cluster, settings)
 
 
 class StateWriter:
@@ -135,11 +92,11 @@ class StateWriter:
         """Send a report or a history point, or drop and count it if too many bytes wait already."""
         key, value = encode(report)
         topic = self._history_topic if isinstance(report, HistoryPoint) else self._reports_topic
-        record = _Pending(topic, key, value, partial(self._report_done, len(value)))
-        if self._waiting_report_bytes + len(value) > _WAITING_REPORT_BYTES or not self._send(record):
+        if self._waiting_report_bytes + len(value) > _WAITING_REPORT_BYTES:
             self.dropped_reports += 1
         else:
             self._waiting_report_bytes += len(value)
+            self._keep(_Pending(topic, key, value, partial(self._report_done, len(value))))
 
     def write_run(self, run: OffsetMapping, on_ack: OnAck | None = None) -> None:
         """Send an offset segment; ``on_ack`` gets None once every in-sync replica has it, or the error if that failed.
@@ -180,8 +137,12 @@ class StateWriter:
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until all records are acknowledged or rejected, or the time is over; return whether none is left."""
-        self._send_kept()
-        return self._producer.flush(timeout_seconds) and not self._kept
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            self._send_kept()
+            is_done = self._producer.flush(max(0.0, deadline - time.monotonic())) and not (self._kept or self._unsent)
+            if is_done or time.monotonic() >= deadline:
+                return is_done
 
     def _keep(self, record: _Pending) -> None:
         self._kept.append(record)
@@ -199,7 +160,14 @@ class StateWriter:
 
     def _send(self, record: _Pending) -> bool:
         try:
-            self._producer.produce(record, partial(self._done, record))
+            self._producer.produce(
+                record.topic,
+                key=record.key,
+                value=record.value,
+                partition=0,
+                headers=list(record.headers),
+                on_delivery=partial(self._done, record),
+            )
         except BufferError:
             return False
         except KafkaException as exception:  # the topic does not exist
@@ -207,7 +175,7 @@ class StateWriter:
         return True
 
     def _done(self, record: _Pending, error: KafkaError | None, _: Message | None) -> None:
-        if error is not None and error.code() in _PURGED:
+        if error is not None and error.code() in PURGED:
             self._unsent.append(record)
             return
         refused = None if error is None else self._producer.watch.translate(error, f"writing to {record.topic}")

@@ -21,8 +21,8 @@ class Producer:
         self.sent: list[tuple[str, Callable[[Any, Any], None]]] = []
         self.outcomes: list[Any] = []
 
-    def produce(self, record: Any, done: Callable[[Any, Any], None]) -> None:
-        self.sent.append((record.topic, done))
+    def produce(self, topic: str, *, on_delivery: Callable[[Any, Any], None], **_: Any) -> None:
+        self.sent.append((topic, on_delivery))
 
     def poll(self) -> None:
         while self.outcomes:

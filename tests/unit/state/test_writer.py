@@ -31,7 +31,7 @@ def test_what_is_written_because_a_record_was_rejected_follows_the_others_and_ea
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client, runs = Client(), [plain_run(partition=number) for number in range(3)]
-    monkeypatch.setattr("strait.state.writer.make_producer", lambda *_, **__: client)
+    monkeypatch.setattr("strait.kafka.verified.make_producer", lambda *_, **__: client)
     writer = StateWriter({}, "b", "l")
     client.is_full = True
     writer.write_run(runs[0], lambda error: writer.write_run(runs[2]) if error else None)
