@@ -1,7 +1,7 @@
 """Makes the applications of pools match the current plans of their links.
 
-The run of each link changes the link's own part of the pool's spec, and whichever comes first submits the application:
-they take turns by a lock, so there is one submission.
+The run of each link changes the link's own part of the pool's spec, and whichever comes first submits the application, by a
+task `submit` in its graph: they take turns by a lock, so there is one submission.
 """
 
 import logging
@@ -14,10 +14,22 @@ if TYPE_CHECKING:
 
     from strait.config.app_spec import AppSpec, PoolSpec, Seat
     from strait.config.links import LinksFile, Pool, Spark
+    from strait.control.supervision import Due
+    from strait.launch.applications import Action
+    from strait.launch.base import Application
     from strait.planning.history.load import Reports
     from strait.state.schema import Plan
 
 log = logging.getLogger(__name__)
+
+
+def due(
+    file: "LinksFile", link: str, plans: "Iterable[Plan]", reports: "Reports"
+) -> "tuple[list[Due], dict[str, int]]":
+    """Return the application of the link's pool if `ensure` would submit, replace, update or stop it now; and if it exited too
+    often and is held: application -> until when, in ms since 1970. If it needs no action, store the link's part of the spec."""
+    application, own = _of_link(file, link, plans)
+    return application.due(link, own, _loads(link, reports))
 
 
 def ensure(
@@ -31,12 +43,17 @@ def ensure(
     Raises:
         LaunchError: it could not be stopped or submitted, or it exits repeatedly and an operator must investigate.
     """
+    application, own = _of_link(file, link, plans)
+    return application.follow(link, own, _loads(link, reports), insist=insist)
+
+
+def _of_link(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> "tuple[_PoolApplication, list[AppSpec]]":
     from strait_airflow.applications import spec_of
 
     pool, spark = file.links[link].pool, file.links[link].spark
     assert pool is not None
     own = [spec_of(file, link, plan, standby=False) for plan in plans if not plan.stopped]
-    return _PoolApplication(pool, file.pools[pool], spark).follow(link, own, _loads(link, reports), insist=insist)
+    return _PoolApplication(pool, file.pools[pool], spark), own
 
 
 def tidy(file: "LinksFile", link: str) -> list[str]:
@@ -77,6 +94,28 @@ class _PoolApplication:
         self._path = self._directory / f"{name}.json"
         self.name = pool_application_name(name)
 
+    def due(self, link: str, own: "list[AppSpec]", loads: "Mapping[Seat, float]") -> "tuple[list[Due], dict[str, int]]":
+        """Return the action that `follow` would take, or that the application is held; see `due` of this module."""
+        from strait.control.supervision import Due
+        from strait.launch import submission
+        from strait.launch.applications import GiveUp, Leave, Submit
+
+        with submission.locked(self._directory, self._pool_name):
+            found = self._launch.state(self.name)
+            wanted = self._wanted(link, own, loads, found)
+            if not wanted.members:
+                wanted.write(self._path)
+                stop = Due("", False, self.name, "stop: no link runs in it")
+                return [stop] if found is not None and found.state.alive else [], {}
+            action = self._decide(wanted, found)
+            if isinstance(action, GiveUp):
+                return [], {self.name: action.until_ms}
+            if isinstance(action, Leave):
+                wanted.write(self._path)
+                return [], {}
+        verb = "submit" if isinstance(action, Submit) else type(action).__name__.lower()
+        return [Due("", False, self.name, f"{verb}: {action.because}{self._ended(found)}")], {}
+
     def follow(
         self, link: str, own: "list[AppSpec]", loads: "Mapping[Seat, float]", *, insist: bool = False
     ) -> list[str]:
@@ -85,31 +124,23 @@ class _PoolApplication:
 
         with submission.locked(self._directory, self._pool_name):
             found = self._launch.state(self.name)
-            runs = found is not None and found.state.alive
-            runs_with = self._launch.spec(found) if found is not None else None
-            before = _read(self._path)
-            wanted = self._spec([*self._others(link, before), *own], before, loads, runs=runs)
+            wanted = self._wanted(link, own, loads, found)
             wanted.write(self._path)
             if not wanted.members:
-                if runs:
+                if found is not None and found.state.alive:
                     log.warning("application %s: stopping it: no link runs in it", self.name)
                     self._launch.stop(self.name)
                 return [f"{self.name}: no link runs in it"]
-            return [f"{self.name}: {self._act(wanted, runs_with, insist=insist)}"]
+            return [f"{self.name}: {self._act(wanted, found, insist=insist)}"]
 
-    def _act(self, wanted: "PoolSpec", runs_with: object, *, insist: bool) -> str:
-        from strait.config.app_spec import PoolSpec
+    def _act(self, wanted: "PoolSpec", found: "Application | None", *, insist: bool) -> str:
         from strait.errors import LaunchError
-        from strait.launch.applications import GiveUp, Leave, Replace, Update, decide
+        from strait.launch.applications import GiveUp, Leave, Replace, Update
         from strait.launch.launchers import end_elsewhere
         from strait.text import utc
         from strait_airflow.applications import launch_directory
 
-        found = self._launch.state(self.name)
-        history = () if insist else self._launch.history(self.name)
-        current = runs_with if isinstance(runs_with, PoolSpec) else None
-        action = decide(wanted, found, current, history, time.time_ns() // 1_000_000)
-        ended = f": {self._launch.cause(found)}" if found is not None and not found.state.alive else ""
+        action, ended = self._decide(wanted, found, insist=insist), self._ended(found)
         if isinstance(action, Leave):
             return action.because
         if isinstance(action, GiveUp):
@@ -129,6 +160,25 @@ class _PoolApplication:
         submitted = self._launch.submit(self.name, self._path, self._spark)
         log.info("application %s: submitted as %s, log %s", self.name, submitted.id, submitted.log)
         return f"submitted: {action.because}{ended}"
+
+    def _decide(self, wanted: "PoolSpec", found: "Application | None", *, insist: bool = False) -> "Action":
+        from strait.config.app_spec import PoolSpec
+        from strait.launch.applications import decide
+
+        runs_with = None if found is None else self._launch.spec(found)
+        current = runs_with if isinstance(runs_with, PoolSpec) else None
+        history = () if insist else self._launch.history(self.name)
+        return decide(wanted, found, current, history, time.time_ns() // 1_000_000)
+
+    def _ended(self, found: "Application | None") -> str:
+        return f": {self._launch.cause(found)}" if found is not None and not found.state.alive else ""
+
+    def _wanted(
+        self, link: str, own: "list[AppSpec]", loads: "Mapping[Seat, float]", found: "Application | None"
+    ) -> "PoolSpec":
+        """Return the spec with the link's part replaced."""
+        before, runs = _read(self._path), found is not None and found.state.alive
+        return self._spec([*self._others(link, before), *own], before, loads, runs=runs)
 
     def _others(self, link: str, before: "PoolSpec | None") -> "list[AppSpec]":
         """Return the parts of the other links, if these still name the pool."""

@@ -1,7 +1,7 @@
 """Determine which applications of a link need an action, and do that for one of them."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -47,36 +47,42 @@ def due_applications(
             wanted[due.name] = _asked(due, run, restart="its slots do not report")
     if restart and (one := steps.run(lambda: _restart(supervise, link, restart, plans, run))) is not None:
         wanted[one["name"]] = one
-    for name, until_ms in held.items():
-        log.warning("application %s: not submitted before %s: it exited too often", name, utc_text(until_ms))
     steps.run(lambda: pools.tidy(file, link))
     steps.run(lambda: supervise.end_orphans(link_names()))
-    for one in wanted.values():
-        log.info("application %s: %s", one["name"], one["because"])
+    _tell(wanted.values(), held)
     return list(wanted.values()), held
 
 
 def _in_pool(
     file: "LinksFile", link: str, steps: Steps, plans: "Mapping[str, Plan]", reports: "Reports", restart: str, run: Run
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Have the link's pool run it. Links share its application, so no task of this link alone submits it."""
-    from strait.config.naming import application_of
+    """Return the application of the link's pool if it needs an action. Links share it: the first run of one of them acts."""
+    from strait.config.naming import pool_application_name
+    from strait.control.supervision import Due
     from strait_airflow import pools
     from strait_airflow.applications import end_separate, supervisor
     from strait_airflow.settings import link_names
 
     supervise, current = supervisor(file, link), [plan for _, plan in sorted(plans.items())]
-    name = application_of(link, file.links[link].pool, restart or "default")
+    name = pool_application_name(file.links[link].pool or "")
     found = supervise.launcher.state(name)
-    insist = bool(restart) and (found is None or found.submitted_at_ms <= run.after_ms)
-    if insist:
-        steps.run(lambda: supervise.end(name, f"{run.by} wants it to restart"))
-    for line in steps.run(lambda: pools.ensure(file, link, current, reports, insist=insist)) or ():
-        log.info("application %s", line)
+    due, held = steps.run(lambda: pools.due(file, link, current, reports)) or ([], {})
+    wanted = [_asked(one, run) for one in due]
+    if restart and (found is None or found.submitted_at_ms <= run.after_ms):
+        because = f"{run.by} wants it to restart"
+        wanted = [_asked(Due("", False, name, f"restart: {because}"), run, restart=because)]
     steps.run(lambda: end_separate(file, link, current))
     steps.run(lambda: pools.tidy(file, link))
     steps.run(lambda: supervise.end_orphans(link_names()))
-    return [], {}
+    _tell(wanted, held)
+    return wanted, held
+
+
+def _tell(wanted: "Iterable[Mapping[str, Any]]", held: Mapping[str, int]) -> None:
+    for name, until_ms in held.items():
+        log.warning("application %s: not submitted before %s: it exited too often", name, utc_text(until_ms))
+    for one in wanted:
+        log.info("application %s: %s", one["name"], one["because"])
 
 
 def _due(supervise: "Supervisor", link: str, group: str, because: str) -> "Due":
@@ -114,9 +120,10 @@ def submit(link: str, asked: Mapping[str, Any], *, restart: str = "") -> dict[st
         asked: of `Monitored.due`.
         restart: why it is ended first, in any state, also if it exited too often; "": it is not.
 
-    Returns: its task group, whether it is a standby, its name, the time of its newest submission (`since_ms`, 0 if there
-        is none), and `line`, the action taken.
+    Returns: its task group ("" if it is a pool's), whether it is a standby, its name, the time of its newest submission
+        (`since_ms`, 0 if there is none), and `line`, the action taken.
     """
+    from strait_airflow import pools
     from strait_airflow.applications import supervisor
     from strait_airflow.errors import airflow_errors
 
@@ -124,19 +131,31 @@ def submit(link: str, asked: Mapping[str, Any], *, restart: str = "") -> dict[st
     group, standby, name = asked["group"], bool(asked["standby"]), asked["name"]
     with airflow_errors(link):
         file = _with_selection(link)
-        plans, proofs, _ = _plans(file, link)
+        plans, proofs, reports = _plans(file, link)
         supervise = supervisor(file, link, proofs)
-        if group not in plans:
+        if not _runs(file, link, asked, plans):
             line = f"{name}: its task group has no plan any more"
         else:
             if restart:
                 supervise.end(name, restart)
-            line = (
-                "; ".join(supervise.ensure(plans[group], standby=standby, insist=bool(restart))) or f"{name}: unwanted"
-            )
+            if group:
+                done = supervise.ensure(plans[group], standby=standby, insist=bool(restart))
+            else:
+                done = pools.ensure(file, link, plans.values(), reports, insist=bool(restart))
+            line = "; ".join(done) or f"{name}: unwanted"
         found = supervise.launcher.state(name)
     since_ms = found.submitted_at_ms if found is not None else 0
     return {"group": group, "standby": standby, "name": name, "since_ms": since_ms, "line": last(line)}
+
+
+def _runs(file: "LinksFile", link: str, asked: Mapping[str, Any], plans: "Mapping[str, Plan]") -> bool:
+    """Return whether the application still is that of a planned task group, or of the link's pool."""
+    from strait.config.naming import application_of
+
+    group, pool = asked["group"], file.links[link].pool
+    if not group:
+        return pool is not None and application_of(link, pool, group) == asked["name"]
+    return pool is None and group in plans
 
 
 def _with_selection(link: str) -> "LinksFile":

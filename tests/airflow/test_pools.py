@@ -1,5 +1,7 @@
 """The application of a pool as the runs of its links keep it: submitted once, followed by all, ended with the last."""
 
+import asyncio
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -8,15 +10,19 @@ from typing import Any
 
 import pytest
 import yaml
+from airflow.triggers.base import TaskSuccessEvent, TriggerEvent
 
 from strait.config.app_spec import PoolSpec
 from strait.config.links import Spark
 from strait.control.pausing import set_stopped
 from strait.kafka.admin import Admin, NewTopic
+from strait.launch.applications import RESTART_LIMIT
 from strait.launch.base import Application
 from strait.state.link_handle import ConfiguredLink
 from strait_airflow import control
 from strait_airflow.applications import launcher
+from strait_airflow.healthy import StartTrigger
+from strait_airflow.noticing import ACTED, Acted
 from strait_airflow.settings import clusters_of
 from strait_airflow.steps import Run, now_ms
 from strait_airflow.submitting import submit
@@ -76,12 +82,19 @@ def beside(*calls: Callable[[], Any]) -> None:
         thread.join()
 
 
+def due(link: str, store: "Store | None" = None, restart: str = "") -> list[dict[str, Any]]:
+    """The applications that a run of the link has to act upon: the boxes of its graph."""
+    told = {"reasons": [], "plan": False, "silent": [], "at_ms": 0, "seen": {}}
+    found = control.monitor(
+        link, [told], Store() if store is None else store, Run(uuid.uuid4().hex, now_ms()), restart=restart
+    )
+    assert found.failures == []
+    return found.due
+
+
 def applications(link: str) -> None:
     """Make the applications match the plan, as a run of the link does."""
-    told = {"reasons": [], "plan": False, "silent": [], "at_ms": 0, "seen": {}}
-    found = control.monitor(link, [told], Store(), Run(uuid.uuid4().hex, now_ms()))
-    assert found.failures == []
-    for asked in found.due:
+    for asked in due(link):
         submit(link, asked)
 
 
@@ -98,6 +111,72 @@ def test_runs_of_all_links_at_the_same_time_submit_one_application(links: list[s
     assert len(launcher(Spark()).history(NAME)) == 1
     assert sorted(spec().links) == sorted(links)
     assert {placed.link for placed in spec().placement} == set(links)
+
+
+def test_the_graph_of_whichever_run_comes_first_shows_the_pool_s_application(links: list[str]) -> None:
+    first, second, third = links
+    (asked,) = due(first)
+    assert (asked["name"], asked["because"]) == (NAME, "submit: it was never submitted")
+    also = due(second)
+    assert submit(first, asked)["line"] == f"{NAME}: submitted: it was never submitted"
+    assert submit(second, *also)["line"] == f"{NAME}: updated: other members, placement", "one submission"
+    applications(third)
+    assert [due(link) for link in links] == [[], [], []]
+
+    before = launcher(Spark()).state(NAME)
+    assert before is not None
+    launcher(Spark()).stop(NAME, grace_seconds=0)
+    (asked,) = due(second)
+    assert asked["because"].startswith("submit: it ended: ")
+    submit(second, asked)
+    assert [due(link) for link in links] == [[], [], []]
+
+    (asked,) = due(third, restart="default")
+    assert submit(third, asked, restart=asked["restart"])["line"].startswith(f"{NAME}: submitted")
+    assert len(launcher(Spark()).history(NAME)) == 3
+
+
+def test_a_pool_that_exits_too_often_is_held_like_any_application(links: list[str]) -> None:
+    first, second, _ = links
+    for _ in range(RESTART_LIMIT):
+        applications(first)
+        launcher(Spark()).stop(NAME, grace_seconds=0)
+    for link in (first, second):
+        store = Store()
+        assert due(link, store) == []
+        assert list(Acted.of(store.get(ACTED)).held) == [NAME]
+
+
+def test_healthy_waits_until_the_pool_runs_the_slots_of_the_link(
+    links: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "running" / "bin" / "spark-submit"
+    runs.parent.mkdir(parents=True)
+    runs.write_text(RUNS.format(path=":".join(sys.path), python=sys.executable))
+    runs.chmod(0o700)
+    monkeypatch.setattr("strait.launch.local.find_spark_submit", lambda: runs)
+    for link in links[:2]:
+        (asked,) = due(link)
+        done = submit(link, asked)
+        ended = started(link, done)
+        assert isinstance(ended, TaskSuccessEvent)
+        assert ended.xcoms == {"return_value": f"application {NAME}: each of its slots reports (1)"}
+    assert len(launcher(Spark()).history(NAME)) == 1, "the second link has joined it"
+
+
+RUNS = """#!/bin/sh
+# --properties-file P JOB --spec S: a task of a pool without Spark.
+PYTHONPATH={path} exec {python} -m support.links.pool_process "$5" 0 ""
+"""
+
+
+def started(link: str, done: dict[str, Any]) -> TriggerEvent:
+    trigger = StartTrigger(link=link, group=done["group"], standby=done["standby"], since_ms=done["since_ms"])
+
+    async def first() -> TriggerEvent:
+        return await anext(trigger.run())
+
+    return asyncio.run(first())
 
 
 def test_links_stop_leave_and_join_without_another_submission(links: list[str], tmp_path: Path, clusters: Any) -> None:
