@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from strait.cli.audit_export import export
 from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
 from strait.cli.examples import examples
 from strait.cli.long_work import stop_signals
@@ -46,6 +47,8 @@ class _RunByDefault(TyperGroup):
 app = typer.Typer(
     cls=_RunByDefault, help="Compare the contents of topics, and certify the result.", no_args_is_help=True
 )
+
+app.command("export", cls=Command, epilog=examples("audit export"))(export)
 
 _Certificate = Annotated[Path, typer.Argument(metavar="FILE", help="Certificate, a JSON file.", show_default=False)]
 

@@ -127,6 +127,8 @@ _EXAMPLES = {
     "audit verify": """
         strait audit verify certificate.json
         strait audit verify certificate.json --key audit-key.pub.pem""",
+    "audit export": """
+        strait audit export 20261126T161700Z-3fa2c1 --out lacking.jsonl""",
     "audit list": """
         strait audit list a-to-b -o json""",
     "schema": """

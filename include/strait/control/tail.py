@@ -84,7 +84,7 @@ class TailReader:
         skipped = self._copies(ranges)
         quarantined = self._quarantined if ranges else frozenset()
         for message in read_ranges(*self.link.source, ranges):
-            record = _record(message)
+            record = record_of(message)
             place = TopicPartition(record.topic, record.partition)
             if (*place, record.offset, record.timestamp_ms) in quarantined:
                 continue
@@ -163,7 +163,8 @@ def _known(point: ResumePoint) -> tuple[int | None, bool, str, int]:
     return point.offset, point.exact, point.detail, point.written
 
 
-def _record(message: Message) -> TailRecord:
+def record_of(message: Message) -> TailRecord:
+    """Return a message of the source as a record of a tail."""
     _, timestamp_ms = message.timestamp()
     place = message.topic() or "", message.partition() or 0, message.offset() or 0
     return TailRecord(*place, timestamp_ms, message.key(), message.value(), tuple(message.headers() or ()))

@@ -1,8 +1,10 @@
 """Audits of a link made by hand, without Spark: planned as its driver does, compared chunk by chunk in this process."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from strait.audit.certificate import certificate
@@ -11,7 +13,7 @@ from strait.audit.link_state import Ends, map_of, read_link
 from strait.audit.observing import plan_copies, plan_link
 from strait.audit.plan import AuditPlan
 from strait.audit.task import Auditor, TaskSettings
-from strait.audit.task_result import ChunkResult
+from strait.audit.task_result import ChunkResult, parquet
 from strait.config.audit import AuditRequest
 from strait.embedded.kafka import Cluster
 from support.links.engine_link import EngineLink
@@ -35,6 +37,13 @@ class Audited:
 
     def total(self, name: str) -> int:
         return int(self.body[name])
+
+    def write(self, directory: Path) -> None:
+        """As the driver of the audit does."""
+        (directory / "chunks").mkdir(parents=True)
+        (directory / "plan.json").write_text(self.plan.model_dump_json())
+        (directory / "chunks" / "part-0.parquet").write_bytes(parquet(self.results))
+        (directory / "certificate.json").write_text(json.dumps(self.whole))
 
     @property
     def differences(self) -> list[Mapping[str, Any]]:
