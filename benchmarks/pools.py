@@ -30,7 +30,7 @@ from strait.launch import processes
 from strait.launch.local import LocalLauncher
 from strait.planning.assignment.pools import pool_spec
 from strait.state.reader import StateReader
-from strait.state.schema import LATENCY_BOUNDS_MS
+from strait.state.report_records import LATENCY_BOUNDS_MS
 from support.fixtures.waiting import eventually
 from support.links.engine_link import EngineLink
 

@@ -18,7 +18,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.reading import read_topic
 from strait.model import TopicFacts
 from strait.state.reader import StateReader
-from strait.state.schema import PartitionReport
+from strait.state.report_records import PartitionReport
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import LogEnds
 from support.links.far import FarLink

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from strait.planning.status.status import Status
     from strait.state.group_sync_records import GroupSyncReport
     from strait.state.reader import StateReader
-    from strait.state.schema import Report
+    from strait.state.report_records import Report
 
 
 def connect() -> None:

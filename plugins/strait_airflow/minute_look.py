@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from strait.control.plane import Control
     from strait.planning.status.needs import Need
     from strait.state.reader import StateReader
-    from strait.state.schema import Report
+    from strait.state.report_records import Report
     from strait_airflow.settings import LiveSettings
 
 EVERY_SECONDS = 60.0

@@ -19,7 +19,8 @@ from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.state.codec import encode
 from strait.state.reader import StateReader
-from strait.state.schema import OffsetMapping, PartitionReport
+from strait.state.report_records import PartitionReport
+from strait.state.schema import OffsetMapping
 from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually
 from support.kafka.topics import alter, create, delete

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from strait.engine import checkpointer
 from strait.reasons import Reason
 from strait.state.offset_map import gaps_of
-from strait.state.schema import PartitionReport
+from strait.state.report_records import PartitionReport
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.records import read_all

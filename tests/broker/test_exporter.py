@@ -14,7 +14,8 @@ import pytest
 from confluent_kafka import Producer
 
 from strait.exporter.conventional import NAMES
-from strait.exporter.metrics import LINKS, PLACES
+from strait.exporter.metrics import LINKS
+from strait.exporter.place_metrics import PLACES
 from support.fixtures.waiting import eventually
 from support.links.engine_link import EngineLink
 from support.links.exporting import exporter

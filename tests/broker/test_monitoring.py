@@ -23,7 +23,8 @@ from strait.control.quarantine import Quarantine
 from strait.state.codec import encode
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
-from strait.state.schema import Budget, HeartbeatReport, PartitionReport, PlannedGroupSync, Report, TopicPolicy
+from strait.state.report_records import HeartbeatReport, PartitionReport, Report
+from strait.state.schema import Budget, PlannedGroupSync, TopicPolicy
 from support.fixtures.waiting import eventually
 from support.kafka.topics import alter
 from support.links.engine_link import EngineLink

@@ -15,7 +15,7 @@ from strait.kafka.admin import Admin
 from strait.net.channel import Channel
 from strait.net.producer_id import allocate_producer_id
 from strait.reasons import Reason
-from strait.state.schema import Report
+from strait.state.report_records import Report
 from strait.tokens import sources
 from support.fixtures.waiting import eventually
 from support.security.secured import CLIENT, SECRET, SESSION_MS, Properties, Secured, link_between, produce, settled

@@ -7,7 +7,7 @@ import pytest
 from strait.errors import StraitError
 from strait.kafka.admin import Admin
 from strait.state.reader import StateReader
-from strait.state.schema import Report
+from strait.state.report_records import Report
 from strait.state.topics import ensure_state_topics
 from strait.state.writer import StateWriter
 from support.fixtures.waiting import eventually

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from strait.state.reader import StateReader
-from strait.state.schema import Report
+from strait.state.report_records import Report
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from strait.config import naming
-from strait.control.executor import make_state_safer
+from strait.control.executor import harden_state_topics
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
@@ -22,7 +22,8 @@ from strait.planning.risks.state_safety import state_changes
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
-from strait.state.schema import Loss, PartitionReport, Plan, Report
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Loss, Plan
 from strait.state.segments import SEGMENT_CONFIGS
 from strait.state.topics import ensure_state_topics
 from strait.state.writer import StateWriter
@@ -357,7 +358,7 @@ def test_a_cluster_that_refuses_segments_gets_topics_without_them(clusters: Any,
 
 def test_of_configurations_that_a_cluster_refuses_the_others_are_set(cluster: Cluster, link: str) -> None:
     admin, topic = Admin(cluster.client_properties, "b"), naming.map_topic(link)
-    refused = make_state_safer(admin, {topic: {"segment.ms": "599999", "segment.bytes": "-5"}})
+    refused = harden_state_topics(admin, {topic: {"segment.ms": "599999", "segment.bytes": "-5"}})
     assert refused.keys() == {topic}
     assert refused[topic].endswith(f"--entity-name {topic} --add-config segment.bytes=-5")
     eventually(
@@ -383,7 +384,7 @@ def test_the_map_of_an_older_version_gets_small_and_stays_small(busy_cleaner: Cl
         writer.write_run(plain_run(partition=end % 10, sequence_end=end))
     assert writer.flush(30)
     changes = state_changes(topic_name, admin.observe(topic.__eq__, SEGMENT_CONFIGS).topics)
-    assert make_state_safer(admin, changes) == {}
+    assert harden_state_topics(admin, changes) == {}
     eventually(
         lambda: state_changes(topic_name, admin.observe(topic.__eq__, SEGMENT_CONFIGS).topics) == {},
         what="segments as they are to be",

@@ -24,7 +24,8 @@ from strait.model import topic_id_text
 from strait.state.codec import encode
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
-from strait.state.schema import PartitionReport, Plan, PlannedTopic
+from strait.state.report_records import PartitionReport
+from strait.state.schema import Plan, PlannedTopic
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.topics import alter, produce

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strait.state.reader import StateReader
-from strait.state.schema import ZoneTraffic
+from strait.state.report_records import ZoneTraffic
 from support.fixtures.clusters import Clusters
 from support.fixtures.waiting import eventually
 from support.kafka.administration import asleep, in_sync, leaders

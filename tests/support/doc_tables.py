@@ -19,7 +19,8 @@ from strait.cli.main import app
 from strait.config import links
 from strait.config.json_schema import schema_text
 from strait.exporter.conventional import NAMES
-from strait.exporter.metrics import LINKS, PLACES
+from strait.exporter.metrics import LINKS
+from strait.exporter.place_metrics import PLACES
 from strait.exporter.rendering import AGE, LEFT_OUT, UP
 from strait.importing.clients import CLIENT_ROWS, ClientRow
 from strait.importing.mirus import MIRUS_ROWS

@@ -18,7 +18,8 @@ from strait.model import TopicPartition
 from strait.state.link_handle import ConfiguredLink, LinkHandle, Side
 from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.reader import StateReader
-from strait.state.schema import OffsetMapping, PartitionReport, Plan, PlannedTopic
+from strait.state.report_records import PartitionReport
+from strait.state.schema import OffsetMapping, Plan, PlannedTopic
 from strait.state.signing import Proof
 from strait.state.translation import Fit, Translation, Translator
 from strait.state.view import Kind

@@ -25,9 +25,9 @@ from strait.net.share_groups import ShareGroups
 from strait.pieces import pieces
 from strait.planning.consumer_groups import (
     SHARE,
+    GroupOnCluster,
     GroupStatus,
     OffsetState,
-    Side,
     can_move,
     reserved,
     status_of,
@@ -59,8 +59,8 @@ class _Observed(NamedTuple):
     error code; ``plans``: versions of the current plans; ``planned``: source topics that the link replicates;
     ``topics``: those of them whose offsets are synchronized."""
 
-    here: Mapping[str, Side]
-    there: Mapping[str, Side]
+    here: Mapping[str, GroupOnCluster]
+    there: Mapping[str, GroupOnCluster]
     told: _Told
     plans: Mapping[str, int]
     planned: Collection[str]
@@ -304,7 +304,7 @@ class GroupSync:
         outside = {place.topic for place in told} - set(observed.planned) if not isinstance(told, int) else set()
         return replace(found, outside=tuple(sorted(outside)))
 
-    def _check(self, names: set[str], here: Mapping[str, Side]) -> None:
+    def _check(self, names: set[str], here: Mapping[str, GroupOnCluster]) -> None:
         problems = [
             f"{self._link.source.name} has no consumer group {name!r}{did_you_mean(name, here)}"
             for name in sorted(names - here.keys())
@@ -327,7 +327,7 @@ class GroupSync:
             unchanged = {
                 name: offsets
                 for name, offsets in some.items()
-                if now[name] == look.present[name] and sides.get(name, Side()) == _there(name, look.observed)
+                if now[name] == look.present[name] and sides.get(name, GroupOnCluster()) == _there(name, look.observed)
             }
             codes = self._commit(unchanged, look.observed)
             refused |= {name: dict.fromkeys(some[name], _CHANGED) for name in some.keys() - unchanged.keys()}
@@ -350,12 +350,12 @@ def _facts(name: str, observed: _Observed) -> tuple[object, ...]:
     return observed.here[name], _there(name, observed), observed.told[name], observed.plans
 
 
-def _there(name: str, observed: _Observed) -> Side:
-    return observed.there.get(name, Side())
+def _there(name: str, observed: _Observed) -> GroupOnCluster:
+    return observed.there.get(name, GroupOnCluster())
 
 
-def _sides(cluster: net.ConsumerGroups) -> dict[str, Side]:
-    return {name: Side(*group) for name, group in cluster.listed().items()}
+def _sides(cluster: net.ConsumerGroups) -> dict[str, GroupOnCluster]:
+    return {name: GroupOnCluster(*group) for name, group in cluster.listed().items()}
 
 
 def _owned(starts: net.Offsets) -> net.Offsets:

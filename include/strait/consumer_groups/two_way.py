@@ -22,8 +22,8 @@ from strait.net.partition_logs import PartitionLogs
 from strait.planning.two_way import (
     Copies,
     Log,
+    NotExact,
     Progress,
-    Untold,
     Writer,
     continuation,
     obstacle,
@@ -180,7 +180,7 @@ class TwoWay:
                 if place not in logs:
                     logs[place] = _copies(backward[place], self._here, place, _begun(forward[place]))
                 arrived[item] = logs[place].before(offset)
-            except Untold as why:
+            except NotExact as why:
                 found[item] = _held(place, offset, forward[place], f"copies of link {link} on the source: {why}")
         most = {place: max((n for item, n in arrived.items() if item[0] == place), default=0) for place in places}
         backward = offsets.known({place for place, _ in arrived}, reverse=True, written=most)
@@ -192,7 +192,7 @@ class TwoWay:
                 if place not in logs_there:
                     logs_there[place] = _copies(there, self._there, there.target, _begun(back), there.start)
                 found[item] = _continued(item, number, there, back, logs_there[place], logs[place])
-            except Untold as why:
+            except NotExact as why:
                 found[item] = _held(place, offset, there, str(why))
         return found
 
@@ -215,9 +215,9 @@ def _copies(link: Known, logs: PartitionLogs, place: TopicPartition, other: Tran
 
 def _begun(link: Known) -> Translator:
     if link.doubt:
-        raise Untold(link.doubt)
+        raise NotExact(link.doubt)
     if link.translator is None:
-        raise Untold(f"link {link.link} has not begun to replicate the partition")
+        raise NotExact(f"link {link.link} has not begun to replicate the partition")
     return link.translator
 
 

@@ -168,7 +168,7 @@ def _config_change(action: AlterTopic) -> ConfigChange:
     return ConfigChange(dict(action.put), action.reset)
 
 
-def make_state_safer(destination: Admin, changes: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def harden_state_topics(destination: Admin, changes: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Set configurations of state topics so that they lose no record and stay small. A hosted cluster may reject some;
     if it rejects all of a topic's together, each is set separately. Return the topics with configurations that the
     destination rejects, with the cause and the command for an operator.

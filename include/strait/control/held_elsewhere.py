@@ -14,7 +14,7 @@ from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.planning.held_elsewhere import Held, Reach, held
-from strait.planning.two_way import Copies, Log, Untold
+from strait.planning.two_way import Copies, Log, NotExact
 from strait.state.link_handle import ConfiguredLink
 from strait.state.offset_map import full_sequence, locate
 from strait.state.schema import Loss
@@ -152,7 +152,7 @@ class HeldRecords:
                 if first != found.first:
                     return f"{self.theirs.admin.cluster} has deleted records of them"
             return self._difference(found, mine, theirs, here, there)
-        except Untold as why:
+        except NotExact as why:
             return str(why)
 
     def _difference(
@@ -173,7 +173,7 @@ class HeldRecords:
         return "the last record that both destinations should have differs"
 
     def _offset_of(self, logs: PartitionLogs, point: ResumePoint, number: int) -> int:
-        """Return the destination offset of a record of the other link. Raises Untold."""
+        """Return the destination offset of a record of the other link. Raises NotExact."""
         end = self.theirs.admin.offsets([point.copy], "end")[point.copy]
         start = self.theirs.admin.offsets([point.copy], "earliest")[point.copy]
         log = Log(partial(logs.read, point.copy), start)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from strait.errors import StateError
 from strait.planning.plan import pauses
+from strait.planning.plan.draft import Draft
 from strait.planning.plan.pauses import Scope
-from strait.planning.plan.planner import Draft
 from strait.planning.plan.stopping import stopped_by, with_stopped
 from strait.state.link_handle import ConfiguredLink
 from strait.state.publisher import Publication

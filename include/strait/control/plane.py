@@ -16,7 +16,7 @@ from strait.config.client_properties import STATE_KEY
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
 from strait.config.selecting import selects
-from strait.control.executor import Done, make_state_safer, perform, with_acls
+from strait.control.executor import Done, harden_state_topics, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
 from strait.control.opposite import opposite_of
@@ -44,11 +44,11 @@ from strait.planning.status.status import Status
 from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
 from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.sync import follows_acls
-from strait.planning.topics.remembered import remembered
+from strait.planning.topics.retained import retained
 from strait.state.link_handle import ConfiguredLink
 from strait.state.publisher import Publication
 from strait.state.reader import StateReader
-from strait.state.safety import SAFETY_CONFIGS, kept_safe
+from strait.state.safety import SAFETY_CONFIGS, durable_topics
 from strait.state.schema import Plan, Registration
 from strait.state.segments import SEGMENT_CONFIGS, segments_of
 from strait.state.topics import ensure_state_topics
@@ -75,7 +75,7 @@ class Control:
         self._handle = ConfiguredLink.of(file, link).with_key()
         self._register_is_there = self._state_is_there = True  # as last seen
         self._claims: TTLCache[str, Claim] = TTLCache(_CLAIMS_MOST, _CLAIMS_SECONDS)
-        self._state_topics = {*kept_safe(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
+        self._state_topics = {*durable_topics(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
 
     @classmethod
     def of(cls, path: Path, link: str, progress: Callable[[str], None] = silent) -> "Control":
@@ -155,7 +155,7 @@ class Control:
         if proposal is whole:
             approval.check(effects(self.link, whole), whole.survey.clusters)
         done = perform(self._source, self._destination, proposal)
-        refused = {**done.refused, **make_state_safer(self._destination, proposal.state_changes)}
+        refused = {**done.refused, **harden_state_topics(self._destination, proposal.state_changes)}
         if not self.has_work(proposal):
             return Outcome(done.actions, refused, proposal.plans, proposal, self._pending(whole, proposal))
         ensure_state_topics(self._destination, self.name, state_replicas(self.link))
@@ -265,7 +265,7 @@ class Control:
         wanted |= {names.destination(topic) for topic in source.topics if selects(self.link.topics, topic)}
         runs = self._state.runs
         wanted |= {run.destination for place in runs if place[0] not in source.topics for run in runs[place]}
-        wanted |= {*kept_safe(self.name), *segments_of(self.name)}
+        wanted |= {*durable_topics(self.name), *segments_of(self.name)}
         facts = self._destination.observe(wanted.__contains__, (*OBSERVED_CONFIGS, *SAFETY_CONFIGS, *SEGMENT_CONFIGS))
         self._register_is_there = naming.PRODUCERS_TOPIC in facts.topics
         self._state_is_there = facts.topics.keys() >= self._state_topics
@@ -284,7 +284,7 @@ class Control:
         if stopped is None:
             stopped = GROUP in plans and plans[GROUP].stopped
         seen = Observed(
-            remembered(*facts, plans.values()),
+            retained(*facts, plans.values()),
             plans,
             self._state.runs,
             opposite_of(self.link, self._handle.source, facts[1]),

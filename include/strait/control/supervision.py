@@ -16,7 +16,8 @@ from strait.launch.base import Application, Launcher
 from strait.launch.launchers import end_elsewhere, launcher_for
 from strait.state.admission import with_selection_of
 from strait.state.link_handle import ConfiguredLink
-from strait.state.schema import Plan, Report
+from strait.state.report_records import Report
+from strait.state.schema import Plan
 from strait.state.signing import Proof
 from strait.text import utc
 from strait.waiting import unix_ms

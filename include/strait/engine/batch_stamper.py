@@ -52,7 +52,7 @@ class Judge(Protocol):
         ...
 
 
-class _Words(NamedTuple):
+class _MapEntry(NamedTuple):
     """The entries of one offset segment. ``corrects``: its first entry corrects the source offset that the map has for
     that record. Such a segment must not count as a start position, since other entries still apply after one."""
 
@@ -140,11 +140,11 @@ class BatchStamper:
                 return
 
     def _take(self, partition: Partition, shapes: Iterator[Shape], frame: Buffer, tailing: bool) -> bool:
-        promises: list[_Words] = []
+        promises: list[_MapEntry] = []
         try:
             for shaped in shapes:
                 if isinstance(shaped, Piece):
-                    self._tell(partition, shaped, promises)
+                    self._plan_map_writes(partition, shaped, promises)
                     self._pass(partition, shaped, frame, tailing)
                 elif isinstance(shaped, Skipped):
                     partition.skip(shaped.position, shaped.epoch, shaped.left_out)
@@ -178,7 +178,7 @@ class BatchStamper:
         """Write an entry of the loss log. Batches that are queued after it are not sent before it is acknowledged."""
         self._state_sink.write_loss(loss, self._on_written(partition, partition.queue.promise()))
 
-    def _tell(self, partition: Partition, piece: Piece, promises: list[_Words]) -> None:
+    def _plan_map_writes(self, partition: Partition, piece: Piece, promises: list[_MapEntry]) -> None:
         """Determine the map entries that this piece needs: one for each gap, and one for each record for which the map
         has a wrong source offset. An entry that is not a gap can only be the base of a segment."""
         cursor = partition.cursor
@@ -192,7 +192,7 @@ class BatchStamper:
         for word in sorted(words.union(gaps) if words or missing or promises else ()):
             corrects = word.sequence in wrong
             if not promises or corrects or len(promises[-1].gaps) > MOST_GAPS:
-                promises.append(_Words(partition.queue.promise(), corrects, []))
+                promises.append(_MapEntry(partition.queue.promise(), corrects, []))
             promises[-1].gaps.append(word)
 
     def _pass(self, partition: Partition, piece: Piece, frame: Buffer, tailing: bool) -> None:
@@ -220,7 +220,7 @@ class BatchStamper:
         cursor.stamped(piece.batch.records, out.position, piece.position, piece.epoch)
         self._emit(partition, out)
 
-    def _promise_run(self, partition: Partition, words: _Words) -> None:
+    def _promise_run(self, partition: Partition, words: _MapEntry) -> None:
         base, *gaps = words.gaps
         source_id, destination_id = partition.ids
         run = OffsetMapping(

@@ -22,7 +22,7 @@ from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
-from strait.wire import error_codes, fetch
+from strait.wire import error_codes, fetch, fetch_session
 
 PARTITION_BYTES = (1 << 20, 4 << 20)
 QUEUED_BYTES_PER_PARTITION = 4 << 20
@@ -44,13 +44,6 @@ QUIET_LINE = 1
 QUIET_MAX_WAIT_SECONDS = 1.0
 _NO_PAUSE_SECONDS = 1e-4
 _TROUBLE_SECONDS = 1.0  # between two updates of the reason on all partitions of an unreachable broker
-_SESSION_ERRORS = frozenset(
-    {
-        error_codes.FETCH_SESSION_ID_NOT_FOUND,
-        error_codes.INVALID_FETCH_SESSION_EPOCH,
-        error_codes.FETCH_SESSION_TOPIC_ID_ERROR,
-    }
-)  # the broker has dropped the session; the next request starts another
 _OVERHEAD_BYTES = 1 << 14  # of a reply besides its records, so that it fits into a buffer of its size
 
 
@@ -274,7 +267,7 @@ class Fetcher:
             error, throttle_ms, fetched = fetch.decode_reply(version, frame.view())
             self._pause(throttle_ms / 1000)
             self._set.session.took(fetch.session_id(frame.view()), error)
-            if error in _SESSION_ERRORS:
+            if error in fetch_session.LOST:
                 return
             if error:
                 self._leave()

@@ -10,7 +10,8 @@ from strait.engine.partition.partition import Partition
 from strait.errors import StraitError
 from strait.kafka.verified import PURGED, VerifiedProducer
 from strait.state.heartbeats import Heartbeat, beating
-from strait.state.schema import HeartbeatReport, Plan, PlannedHeartbeat
+from strait.state.report_records import HeartbeatReport
+from strait.state.schema import Plan, PlannedHeartbeat
 
 _GIVEN_UP_MS = 5_000  # a later heartbeat shows nothing that the next one does not
 

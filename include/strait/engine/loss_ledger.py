@@ -97,7 +97,7 @@ class LossLedger:
         action: Action = "restarted" if partition.cursor.mapped < 0 else "continued"
         self._note(partition, "destination", cause, gone, action, detail)
 
-    def strangers_before(self, partition: Partition, sequence: int, source: int, offset: int) -> None:
+    def foreign_records_before(self, partition: Partition, sequence: int, source: int, offset: int) -> None:
         """Move the map past foreign records between the link's last record and record number ``sequence``. The map may
         be written after that record here."""
         position = partition.position

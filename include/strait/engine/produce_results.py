@@ -88,7 +88,7 @@ class ProduceResults:
             self._recovery.reset(partition, Reason.FOREIGN_WRITER, detail, error_policy.SLOW_SECONDS)
             return
         if appended == "foreign":
-            self._loss_ledger.strangers_before(partition, batch.sequence, batch.first, offset)
+            self._loss_ledger.foreign_records_before(partition, batch.sequence, batch.first, offset)
         else:
             if result.log_start != position.log_start:
                 position.log_begins(result.log_start)

@@ -10,7 +10,7 @@ from strait.engine.partition.report import report_of
 from strait.engine.slot_history import SlotHistory
 from strait.engine.slot_metrics import SlotMetrics
 from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint, ReportChanges
-from strait.state.schema import HeartbeatReport, PartitionReport, Report
+from strait.state.report_records import HeartbeatReport, PartitionReport, Report
 from strait.waiting import unix_ms
 
 REPORT_SECONDS = 1.0

@@ -17,7 +17,7 @@ from strait import __version__
 from strait.config.app_spec import AppSpec
 from strait.engine.partition.send_queue import OutBatch
 from strait.state.report_changes import ReportChanges, TrafficReport
-from strait.state.schema import LATENCY_BOUNDS_MS, HeartbeatReport, PartitionReport, Report, ZoneTraffic
+from strait.state.report_records import LATENCY_BOUNDS_MS, HeartbeatReport, PartitionReport, Report, ZoneTraffic
 
 LATENCY_WINDOW_SECONDS = 60.0
 LATENCY_SAMPLES = 4096

@@ -6,7 +6,7 @@ from typing import Literal
 
 from strait.net.traffic import Traffic
 from strait.state.report_changes import MOST_ZONES
-from strait.state.schema import ZoneTraffic
+from strait.state.report_records import ZoneTraffic
 
 REPORT_SECONDS = 30.0
 REPEAT_SECONDS = 120.0

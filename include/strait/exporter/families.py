@@ -9,7 +9,7 @@ from strait.exporter.observation import Observation
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
 from strait.state.audit_records import AuditTopic
-from strait.state.schema import LATENCY_BOUNDS_MS, Report
+from strait.state.report_records import LATENCY_BOUNDS_MS, Report
 from strait.wire.shapes import Built
 
 UNKNOWN_ZONE = "unknown"

@@ -11,7 +11,8 @@ from strait.planning.status.words import STATES
 from strait.state.audit_records import AuditTopic
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
-from strait.state.schema import Loss, Plan, Report
+from strait.state.report_records import Report
+from strait.state.schema import Loss, Plan
 
 Slot = tuple[str, int]
 

@@ -10,8 +10,9 @@ from prometheus_client.registry import Collector
 
 from strait.exporter.conventional import conventional
 from strait.exporter.families import places
-from strait.exporter.metrics import LINKS, PLACES
+from strait.exporter.metrics import LINKS
 from strait.exporter.observation import Observation
+from strait.exporter.place_metrics import PLACES
 from strait.planning.status.rows import PartitionStatus
 
 _FAMILIES = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "histogram": HistogramMetricFamily}

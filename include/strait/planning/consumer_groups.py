@@ -76,7 +76,7 @@ MEANINGS = {
 }
 
 
-class Side(NamedTuple):
+class GroupOnCluster(NamedTuple):
     """A group on one cluster: its type and state in Kafka's terms; "" if the cluster has no such group."""
 
     kind: str = ""
@@ -145,8 +145,8 @@ class GroupStatus:
     """
 
     group: str
-    source: Side
-    destination: Side
+    source: GroupOnCluster
+    destination: GroupOnCluster
     offsets: tuple[GroupOffset, ...] = ()
     refusal: str = ""
     selected: bool = True
@@ -229,7 +229,7 @@ class GroupStatus:
         }
 
 
-def can_move(name: str, group: Side) -> bool:
+def can_move(name: str, group: GroupOnCluster) -> bool:
     """Return whether it is a group of consumers, and not one that Strait has created for a test."""
     movable = group.kind == SHARE or group.protocol in _MOVABLE_PROTOCOLS
     return movable and not reserved(name)
@@ -242,8 +242,8 @@ def reserved(name: str) -> bool:
 
 def status_of(
     group: str,
-    source: Side,
-    destination: Side,
+    source: GroupOnCluster,
+    destination: GroupOnCluster,
     translations: Iterable[Translation],
     there: Mapping[TopicPartition, int],
     *,

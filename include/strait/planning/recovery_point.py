@@ -12,7 +12,8 @@ from strait.planning.failover import Check, Ends, Verdict, range_of, records
 from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
 from strait.state.report_changes import ReportChanges
-from strait.state.schema import PartitionReport, Plan, Report
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Plan
 from strait.text import duration, listed
 
 _SILENT_MS = 60_000

@@ -23,7 +23,7 @@ _MOST_BYTES = 64 << 20
 """Maximum number of bytes that one search reads of a log. Usually it is one batch."""
 
 
-class Untold(Exception):
+class NotExact(Exception):
     """The position cannot be determined exactly; the message has the reason."""
 
 
@@ -75,7 +75,7 @@ class Log:
 
     def batches(self, start: int, stop: int | None, past: Callable[[int], int] = lambda at: at) -> Iterator[Batch]:
         """Yield the batches with offsets in [``start``, ``stop``), without those that ``past`` skips; `reached` is then
-        the end. Raises Untold if that is more than may be read."""
+        the end. Raises NotExact if that is more than may be read."""
         at, size, left = start, _FIRST_READ_BYTES, self._most_bytes
         while True:
             at = max(at, past(at))
@@ -83,11 +83,11 @@ class Log:
             if stop is not None and at >= stop:
                 return
             if left <= 0:
-                raise Untold(f"more than {self._most_bytes >> 20} MiB of the log would have to be read")
+                raise NotExact(f"more than {self._most_bytes >> 20} MiB of the log would have to be read")
             left -= size
             part = self._read(at, size)
             if part.next < at:
-                raise Untold(f"the log ends at offset {part.next}, before offset {at}")
+                raise NotExact(f"the log ends at offset {part.next}, before offset {at}")
             self.start = max(self.start, part.start)
             for batch in part.batches:
                 if batch.next <= at:
@@ -139,7 +139,7 @@ class Copies:
         self._past = past
 
     def before(self, offset: int) -> int:
-        """Return how many of them come before an offset. Raises Untold."""
+        """Return how many of them come before an offset. Raises NotExact."""
         below = max((at for at in self._points if at <= offset), default=None)
         above = min((at for at in self._points if at >= offset), default=None)
         if below is not None and (
@@ -154,13 +154,13 @@ class Copies:
         else:
             number = self._last_before(offset, below)
         if offset < self.log.start:
-            raise Untold(f"records before offset {self.log.start} were deleted")
+            raise NotExact(f"records before offset {self.log.start} were deleted")
         self._points[offset] = number
         return number
 
     def offset_of(self, number: int, below: int) -> int:
         """Return the offset of the first record that is not one of the first ``number``. ``below``: an offset with more
-        than ``number`` of them before it. Raises Untold."""
+        than ``number`` of them before it. Raises NotExact."""
         known = [at for at, before in self._points.items() if before <= number and at < below]
         low, high, step = max(known, default=self.log.start), below, 1
         while low < high:
@@ -175,7 +175,7 @@ class Copies:
                 low = found.next
         found = self._first(low, None)
         if found is None:
-            raise Untold("the log holds fewer records of the link than it did")
+            raise NotExact("the log holds fewer records of the link than it did")
         return found.base
 
     def copy(self, batch: Batch) -> _Copy | None:
@@ -184,7 +184,7 @@ class Copies:
             return None
         near = min(self._points, key=lambda at: abs(at - batch.base), default=None)
         if near is None or abs(near - batch.base) >= SEQUENCE_MODULUS // 2:
-            raise Untold("no checkpoint of the link is near")
+            raise NotExact("no checkpoint of the link is near")
         return _Copy(batch.base, batch.next, full_sequence(batch.sequence, near=self._points[near]))
 
     def _first(self, start: int, stop: int | None) -> _Copy | None:
@@ -194,12 +194,12 @@ class Copies:
     def _last_before(self, offset: int, below: int | None) -> int:
         """Return how many of them come before an offset, if none comes after it."""
         if below is None:
-            raise Untold("the link has no checkpoint yet")
+            raise NotExact("the link has no checkpoint yet")
         last = None
         for batch in self.log.batches(below, offset, self._past):
             last = self.copy(batch) or last
         if last is None and below < self.log.start:
-            raise Untold(f"records before offset {self.log.start} were deleted")
+            raise NotExact(f"records before offset {self.log.start} were deleted")
         return self._points[below] if last is None else last.before(min(offset, last.next))
 
 
@@ -229,7 +229,7 @@ def continuation(
     copies_here: Copies,
     progress: Progress | None,
 ) -> Continuation:
-    """Return the position of a group that has consumed the source up to an offset. Raises Untold.
+    """Return the position of a group that has consumed the source up to an offset. Raises NotExact.
 
     Args:
         arrived: number of records of the link back before the offset.
@@ -239,7 +239,7 @@ def continuation(
     """
     began = back.first.source
     if not _copies_alone(copies, copies.log.start, began):
-        raise Untold(f"the link back began at offset {began}, and does not replicate the records before")
+        raise NotExact(f"the link back began at offset {began}, and does not replicate the records before")
     consumed, earliest = there.records_before(offset), back.next_at_source(arrived)
     at = earliest.number
     if progress is not None and 0 <= progress.written <= arrived:
@@ -275,7 +275,7 @@ def _first_unseen(copies: Copies, consumed: int, earliest: int) -> tuple[int, bo
                 return max(earliest, batch.base + max(0, consumed - copy.number)), True
             if copy is None and not batch.control:
                 return max(earliest, batch.base), True
-    except Untold:
+    except NotExact:
         return max(earliest, log.reached), False
     return max(earliest, log.reached), True
 

@@ -16,8 +16,10 @@ from strait.state.group_sync_records import GroupSyncReport
 from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.moved_copies import MovedCopies
 from strait.state.offset_map import check_gaps
+from strait.state.record import Offset, Record
 from strait.state.report_changes import KEPT, SPANS_MS, FailureReport, HistoryPoint, ReportChanges, TrafficReport
-from strait.state.schema import Loss, Offset, OffsetMapping, Plan, Record, Registration, Report
+from strait.state.report_records import Report
+from strait.state.schema import Loss, OffsetMapping, Plan, Registration
 
 _V = 1
 _SHOWN = 200  # maximum characters of foreign text in an error

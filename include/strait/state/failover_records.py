@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from strait.config.settings import Regex
-from strait.state.schema import GivenAcl, Offset, Record, Told
+from strait.state.record import Offset, Record, Told
+from strait.state.schema import GivenAcl
 
 
 class FailoverStep(Record):

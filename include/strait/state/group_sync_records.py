@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from strait.state.schema import Record, Told
+from strait.state.record import Record, Told
 
 
 class GroupOutOfSync(Record):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from strait.state.schema import Offset, Record
+from strait.state.record import Offset, Record
 
 
 class LedgerEntry(Record):

@@ -14,7 +14,8 @@ from strait.kafka.clients import Rotation, Watch, ask
 from strait.state.consumer import state_consumer
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.report_changes import REPEAT_SECONDS, FailureReport
-from strait.state.schema import Loss, OffsetMapping, Plan, Report
+from strait.state.report_records import Report
+from strait.state.schema import Loss, OffsetMapping, Plan
 from strait.state.segments import DELETE_RETENTION_MS
 from strait.state.signing import Keys, Proof
 from strait.state.view import Kind, Place, StateView

@@ -14,7 +14,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from strait.state.schema import PartitionReport, Record, Told, ZoneTraffic
+from strait.state.record import Record, Told
+from strait.state.report_records import PartitionReport, ZoneTraffic
 
 REPEAT_SECONDS = 150
 """Every partition is reported at least once in this time, changed or not: a reader that reads back this far has all of

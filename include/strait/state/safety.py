@@ -20,7 +20,7 @@ def min_in_sync(replicas: int) -> int:
     return 2 if replicas >= 3 else 1
 
 
-def kept_safe(link: str) -> tuple[str, ...]:
+def durable_topics(link: str) -> tuple[str, ...]:
     """Return the topics that must not lose a record, such as the plan and the map. All links into the cluster share the
     producers topic."""
     own = (naming.plan_topic, naming.map_topic, naming.ledger_topic, naming.losses_topic, naming.quarantine_topic)

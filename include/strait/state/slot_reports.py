@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from strait.state.report_changes import REPEAT_SECONDS, FailureReport, ReportChanges, TrafficReport
-from strait.state.schema import PartitionReport, Report
+from strait.state.report_records import PartitionReport, Report
 
 PACE_MS = 10_000
 """Minimum time between two reports from which a slot's throughput is computed; a new reader reads back more than

@@ -13,7 +13,7 @@ it starts a session.
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
-from strait.wire.error_codes import FETCH_SESSION_ID_NOT_FOUND
+from strait.wire import error_codes
 from strait.wire.fetch import FetchPosition
 from strait.wire.primitives import Topic
 
@@ -24,6 +24,14 @@ Numbers = list[tuple[Topic, list[int]]]
 _NO_ID = 0
 _NEW = 0  # the epoch of a request that starts a session, and closes the one that it names
 _LAST_EPOCH = 2**31 - 1
+LOST = frozenset(
+    {
+        error_codes.FETCH_SESSION_ID_NOT_FOUND,
+        error_codes.INVALID_FETCH_SESSION_EPOCH,
+        error_codes.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+"""Errors by which a broker has dropped the session; the next request starts another one."""
 
 _T = TypeVar("_T")
 
@@ -88,7 +96,7 @@ class FetchSession:
 
         After any error it is unknown whether the broker consumed the epoch.
         """
-        if error == FETCH_SESSION_ID_NOT_FOUND or (not error and session_id == _NO_ID):
+        if error == error_codes.FETCH_SESSION_ID_NOT_FOUND or (not error and session_id == _NO_ID):
             self._id, self._epoch = _NO_ID, _NEW
         elif error or (self.established and session_id != self._id):
             self.lost()

@@ -20,7 +20,8 @@ from strait.reasons import Reason
 from strait.state.codec import decode
 from strait.state.ledger_records import LedgerPart
 from strait.state.reader import StateReader
-from strait.state.schema import Budget, Loss, OffsetMapping, PartitionReport, Plan, PlannedGroupSync, TopicPolicy
+from strait.state.report_records import PartitionReport
+from strait.state.schema import Budget, Loss, OffsetMapping, Plan, PlannedGroupSync, TopicPolicy
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends

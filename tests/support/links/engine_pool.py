@@ -11,7 +11,7 @@ from strait.control.plane import GROUP
 from strait.planning.assignment.pools import pool_spec
 from strait.planning.status.status import Status, status_of
 from strait.state.reader import StateReader
-from strait.state.schema import Report
+from strait.state.report_records import Report
 from strait.waiting import unix_ms
 from support.links.engine_link import EngineLink
 from support.links.processes import StartsProcesses

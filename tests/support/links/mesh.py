@@ -23,7 +23,8 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
-from strait.state.schema import OffsetMapping, PartitionReport
+from strait.state.report_records import PartitionReport
+from strait.state.schema import OffsetMapping
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.records import Record, read_all

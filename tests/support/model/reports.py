@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from strait.state.schema import OffsetMapping, Report
+from strait.state.report_records import Report
+from strait.state.schema import OffsetMapping
 
 _PLAIN: dict[str, Any] = {
     "link": "l",

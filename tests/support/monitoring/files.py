@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from strait.exporter.metrics import LINKS, PLACES
+from strait.exporter.metrics import LINKS
+from strait.exporter.place_metrics import PLACES
 from strait.exporter.rendering import AGE, LEFT_OUT, UP
 from support.doc_tables import ROOT
 

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, sync_playwright
 from strait.config.home import project_root
 from strait.embedded.ports import free_ports
 from strait.exporter.observation import Observation
-from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
+from strait.planning.consumer_groups import GroupOffset, GroupOnCluster, GroupStatus, OffsetState
 from strait.planning.history.sample import Sample
 from strait.planning.status.needs import Circumstances, needs_of
 from strait.planning.status.rows import PartitionStatus
@@ -159,7 +159,11 @@ SCENES: dict[str, Any] = {"busy": busy, "empty": dict, "outage": outage}
 def group(name: str, state: OffsetState, *, selected: bool = True) -> GroupStatus:
     offsets = tuple(GroupOffset("orders", n, 1_000, "orders", 900, "exact", 890, state, 10) for n in range(3))
     return GroupStatus(
-        name, Side("classic", "Stable", "consumer"), Side("classic", "Empty", ""), offsets, selected=selected
+        name,
+        GroupOnCluster("classic", "Stable", "consumer"),
+        GroupOnCluster("classic", "Empty", ""),
+        offsets,
+        selected=selected,
     )
 
 

@@ -23,7 +23,7 @@ from strait.embedded.kafka import Cluster
 from strait.embedded.kafka_nodes import Listener
 from strait.engine.slot import run_slot
 from strait.state.reader import StateReader
-from strait.state.schema import Report
+from strait.state.report_records import Report
 from support.kafka import acls
 from support.links.engine_link import EngineLink
 from support.security import sign_in

@@ -7,23 +7,21 @@ import pytest
 from strait.spark.ledger_files import COLUMNS
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.moved_copies import MovedCopies
+from strait.state.record import Record
 from strait.state.report_changes import FailureReport, HistoryPoint, ReportChanges, TrafficReport
+from strait.state.report_records import HeartbeatReport, PartitionReport, Report
 from strait.state.schema import (
     Budget,
     GivenAcl,
-    HeartbeatReport,
     LeftTopic,
     Loss,
     OffsetMapping,
-    PartitionReport,
     Plan,
     PlannedGroupSync,
     PlannedHeartbeat,
     PlannedSettings,
     PlannedTopic,
-    Record,
     Registration,
-    Report,
     TopicPolicy,
     Waiting,
 )

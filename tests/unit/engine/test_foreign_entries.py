@@ -35,7 +35,7 @@ class Log:
         """Each time one of ours, then two of others."""
         for number in range(first, end):
             self.partition.position.acked_sequence = number
-            self.ledger.strangers_before(self.partition, number, number, 3 * number + 2)
+            self.ledger.foreign_records_before(self.partition, number, number, 3 * number + 2)
             self.clock.now += 3.0
             self.ledger.step(self.clock.now)
 

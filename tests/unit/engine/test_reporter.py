@@ -10,7 +10,8 @@ from strait.engine.slot_history import SlotHistory
 from strait.engine.slot_metrics import SlotMetrics
 from strait.reasons import Reason
 from strait.state.report_changes import REPEAT_SECONDS, HistoryPoint, ReportChanges
-from strait.state.schema import Report, TopicPolicy
+from strait.state.report_records import Report
+from strait.state.schema import TopicPolicy
 
 
 class Slot:

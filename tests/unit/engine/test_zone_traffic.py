@@ -2,7 +2,7 @@
 
 from strait.engine.zone_traffic import REPEAT_SECONDS, REPORT_SECONDS, Side, ZoneTraffics
 from strait.net.traffic import Traffic
-from strait.state.schema import ZoneTraffic
+from strait.state.report_records import ZoneTraffic
 
 
 def of(received: int, sent: int) -> Traffic:

@@ -4,7 +4,8 @@ import time
 
 from strait.exporter.families import batches, budget_use, traffic
 from strait.exporter.observation import Observation
-from strait.state.schema import Budget, PartitionReport, ZoneTraffic
+from strait.state.report_records import PartitionReport, ZoneTraffic
+from strait.state.schema import Budget
 from strait.wire.shapes import Built
 from support.model.plans import classed_plan
 from support.model.reports import plain_report

@@ -9,7 +9,8 @@ import yaml
 from strait.config.app_spec import AppSpec, PoolSpec, read_spec
 from strait.config.links import LinksFile, load
 from strait.launch.base import Application, State
-from strait.state.schema import Plan, Report
+from strait.state.report_records import Report
+from strait.state.schema import Plan
 from strait_airflow import applications, pools
 
 ADDRESS = {"bootstrap.servers": "a:1"}

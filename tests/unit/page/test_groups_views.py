@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
+from strait.planning.consumer_groups import GroupOffset, GroupOnCluster, GroupStatus, OffsetState
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
 from strait_airflow.page.views.groups import Sync, group_details, groups_page
 from strait_airflow.page.watches.groups import GroupsSeen
 
 NO_SYNC = Sync(False, None, 1)
-HERE, THERE = Side("classic", "Stable", "consumer"), Side("classic", "Empty")
+HERE, THERE = GroupOnCluster("classic", "Stable", "consumer"), GroupOnCluster("classic", "Empty")
 
 
 def offset(topic: str, state: OffsetState, rereads: int | None = 0) -> GroupOffset:

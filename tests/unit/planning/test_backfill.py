@@ -7,7 +7,7 @@ import pytest
 from strait.model import TopicPartition
 from strait.planning.review.backfill import Backfill, Reports, TopicBackfill, backfill_of, starts_at
 from strait.planning.topics.start_offsets import AtOffset, AtTime, Range, StartAt
-from strait.state.schema import PartitionReport
+from strait.state.report_records import PartitionReport
 from support.model.reports import plain_report
 from unit.planning.test_plan import cluster, link, propose
 

@@ -13,9 +13,9 @@ from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed
 from strait.planning.consumer_groups import (
     GroupOffset,
+    GroupOnCluster,
     GroupStatus,
     OffsetState,
-    Side,
     can_move,
     status_of,
     written,
@@ -26,9 +26,9 @@ from strait.state.checkpoints import Checkpoint
 from strait.state.translation import Translation
 
 COPY = TopicPartition("copy.t", 3)
-CONSUMERS = Side("classic", "Stable", "consumer")
-OFFSETS_ALONE = Side("classic", "Empty", "")
-HAD_MEMBERS = Side("classic", "Empty", "consumer")
+CONSUMERS = GroupOnCluster("classic", "Stable", "consumer")
+OFFSETS_ALONE = GroupOnCluster("classic", "Empty", "")
+HAD_MEMBERS = GroupOnCluster("classic", "Empty", "consumer")
 
 
 def translated(to_offset: int | None, fit: str = "exact", *, partition: int = 3, shared: bool = False) -> Translation:
@@ -39,7 +39,7 @@ def status(
     to_offset: int | None,
     present: int | None,
     *,
-    there: Side = OFFSETS_ALONE,
+    there: GroupOnCluster = OFFSETS_ALONE,
     fit: str = "exact",
     shared: bool = False,
     own: bool = False,
@@ -59,7 +59,7 @@ def only(found: GroupStatus) -> GroupOffset:
     return row
 
 
-@pytest.mark.parametrize("there", [OFFSETS_ALONE, Side(), Side("classic", "Dead", "")])
+@pytest.mark.parametrize("there", [OFFSETS_ALONE, GroupOnCluster(), GroupOnCluster("classic", "Dead", "")])
 @pytest.mark.parametrize(
     ("to_offset", "present", "fit", "state", "writes", "rereads"),
     [
@@ -83,7 +83,7 @@ def test_an_offset_is_written_only_forward(
     state: OffsetState,
     writes: bool,
     rereads: int | None,
-    there: Side,
+    there: GroupOnCluster,
 ) -> None:
     row = only(status(to_offset, present, fit=fit, there=there))
     assert (row.state, row.to_write, row.rereads) == (state, writes, rereads)
@@ -92,9 +92,9 @@ def test_an_offset_is_written_only_forward(
 
 @pytest.mark.parametrize("word", ["Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"])
 def test_nothing_is_written_while_the_group_has_members_there(word: str) -> None:
-    row = only(status(90, 80, there=Side("consumer", word, "consumer"), include_moved=True))
+    row = only(status(90, 80, there=GroupOnCluster("consumer", word, "consumer"), include_moved=True))
     assert (row.state, row.to_write) == (OffsetState.HELD_ACTIVE, False)
-    row = only(status(90, 90, there=Side("consumer", word, "consumer")))
+    row = only(status(90, 90, there=GroupOnCluster("consumer", word, "consumer")))
     assert row.state is OffsetState.IN_SYNC
 
 
@@ -115,7 +115,7 @@ def test_of_a_group_that_has_moved_nothing_is_written() -> None:
 def test_a_group_that_had_members_there_may_have_been_set_back_on_purpose() -> None:
     for moved in (
         status(90, 80, there=HAD_MEMBERS),
-        status(90, None, there=Side("consumer", "Empty", "consumer")),
+        status(90, None, there=GroupOnCluster("consumer", "Empty", "consumer")),
         status(90, 80, own=True),  # by a consumer that is nobody's member
     ):
         assert (only(moved).state, only(moved).to_write) == (OffsetState.HELD_MOVED, False)
@@ -170,38 +170,40 @@ def test_what_is_not_exact_is_not_called_synced(fit: str) -> None:
 
 def test_what_cannot_be_known_is_not_called_synced() -> None:
     assert not status(None, None, fit="not_replicated").synced
-    nothing = status_of("g", CONSUMERS, Side(), [], {})
+    nothing = status_of("g", CONSUMERS, GroupOnCluster(), [], {})
     assert (nothing.synced, nothing.note) == (False, "has committed no offset for the link's topics")
-    same_name = status_of("g", CONSUMERS, Side("share", "Empty", "share"), [], {})
+    same_name = status_of("g", CONSUMERS, GroupOnCluster("share", "Empty", "share"), [], {})
     assert "share group" in same_name.note
     refused = GroupStatus("g", CONSUMERS, OFFSETS_ALONE, refusal="no right")
     assert (refused.synced, refused.refused, refused.rereads, refused.note) == (False, True, None, "no right")
 
 
-SHARE = Side("share", "Empty", "share")
+SHARE = GroupOnCluster("share", "Empty", "share")
 
 
 def test_of_a_share_group_the_start_is_written_and_the_rest_is_not_known() -> None:
-    here = Side("share", "Stable", "share")
-    for there in (Side(), SHARE):
+    here = GroupOnCluster("share", "Stable", "share")
+    for there in (GroupOnCluster(), SHARE):
         found = status_of("g", here, there, [translated(90)], {COPY: 80} if there.kind else {})
         assert (only(found).state, only(found).to_write, found.rereads) == (OffsetState.BEHIND, True, None)
         assert only(found).detail.startswith("share group's start only")
         after = written(found, {})
         assert (after.synced, after.rereads, only(after).rereads) == (True, None, None)
-    clamped = only(status_of("g", here, Side(), [translated(90, "ahead")], {}))
+    clamped = only(status_of("g", here, GroupOnCluster(), [translated(90, "ahead")], {}))
     assert (clamped.state, clamped.to_write) == (OffsetState.AHEAD_OF_COPY, True)
 
 
 @pytest.mark.parametrize(
     ("there", "present", "own", "state"),
     [
-        (Side("share", "Stable", "share"), 80, False, OffsetState.HELD_ACTIVE),
+        (GroupOnCluster("share", "Stable", "share"), 80, False, OffsetState.HELD_ACTIVE),
         (SHARE, 95, False, OffsetState.DESTINATION_AHEAD),
         (SHARE, 80, True, OffsetState.HELD_MOVED),
     ],
 )
-def test_a_share_group_at_work_or_moved_is_left_alone(there: Side, present: int, own: bool, state: OffsetState) -> None:
+def test_a_share_group_at_work_or_moved_is_left_alone(
+    there: GroupOnCluster, present: int, own: bool, state: OffsetState
+) -> None:
     found = status_of("g", SHARE, there, [translated(90)], {COPY: present}, own={COPY} if own else ())
     assert (only(found).state, only(found).to_write) == (state, False)
 
@@ -217,21 +219,23 @@ def test_groups_of_one_name_and_two_kinds_are_left_alone() -> None:
     ("side", "movable"),
     [
         (CONSUMERS, True),
-        (Side("classic", "Empty", ""), True),
-        (Side("consumer", "Stable", "consumer"), True),
-        (Side("streams", "Stable", "streams"), True),
-        (Side("share", "Stable", "share"), True),
-        (Side("classic", "Stable", "connect"), False),
-        (Side("classic", "Stable", "sr"), False),
+        (GroupOnCluster("classic", "Empty", ""), True),
+        (GroupOnCluster("consumer", "Stable", "consumer"), True),
+        (GroupOnCluster("streams", "Stable", "streams"), True),
+        (GroupOnCluster("share", "Stable", "share"), True),
+        (GroupOnCluster("classic", "Stable", "connect"), False),
+        (GroupOnCluster("classic", "Stable", "sr"), False),
     ],
 )
-def test_only_groups_of_consumers_are_moved(side: Side, movable: bool) -> None:
+def test_only_groups_of_consumers_are_moved(side: GroupOnCluster, movable: bool) -> None:
     assert can_move("billing", side) is movable
     assert not can_move("strait.a-to-b.rehearsal.billing", side)
 
 
-@pytest.mark.parametrize("there", [OFFSETS_ALONE, Side(), HAD_MEMBERS, Side("consumer", "Stable", "consumer")])
-def test_whatever_the_group_does_there_what_translates_exactly_has_a_checkpoint(there: Side) -> None:
+@pytest.mark.parametrize(
+    "there", [OFFSETS_ALONE, GroupOnCluster(), HAD_MEMBERS, GroupOnCluster("consumer", "Stable", "consumer")]
+)
+def test_whatever_the_group_does_there_what_translates_exactly_has_a_checkpoint(there: GroupOnCluster) -> None:
     for present in (None, 80, 90, 95):
         assert checkpoints_of(status(90, present, there=there)) == [Checkpoint("g", COPY, 100, 90)]
 
@@ -244,7 +248,7 @@ def test_what_does_not_translate_exactly_has_no_checkpoint(fit: str) -> None:
 
 def test_where_a_group_would_skip_records_there_is_no_checkpoint() -> None:
     assert checkpoints_of(status(90, None, shared=True)) == []
-    assert checkpoints_of(status_of("g", SHARE, Side(), [translated(90)], {})) == []
+    assert checkpoints_of(status_of("g", SHARE, GroupOnCluster(), [translated(90)], {})) == []
 
 
 @pytest.mark.parametrize(
@@ -289,7 +293,9 @@ def test_the_groups_that_need_a_person_most_are_named_first_and_not_all() -> Non
 
 
 def test_only_what_the_link_wrote_goes_back_with_a_group_that_never_came() -> None:
-    def back(ours: int | None, there: Side = OFFSETS_ALONE, fit: str = "exact", **settings: Any) -> GroupOffset:
+    def back(
+        ours: int | None, there: GroupOnCluster = OFFSETS_ALONE, fit: str = "exact", **settings: Any
+    ) -> GroupOffset:
         own = settings.get("own", ())
         known = {} if ours is None else {COPY: ours}
         return only(status_of("g", CONSUMERS, there, [translated(20, fit)], {COPY: 200}, own=own, ours=known))
@@ -304,14 +310,14 @@ def test_only_what_the_link_wrote_goes_back_with_a_group_that_never_came() -> No
         back(200, HAD_MEMBERS),
         back(200, fit="inexact"),
         back(200, own={COPY}),
-        back(200, Side("consumer", "Stable", "consumer")),
+        back(200, GroupOnCluster("consumer", "Stable", "consumer")),
     ):
         assert (other.state, other.to_write) == (OffsetState.DESTINATION_AHEAD, False)
 
 
 @pytest.mark.parametrize("fit", ["exact", "ahead", "inexact"])
 def test_an_offset_that_somebody_else_committed_is_left_alone_until_it_is_taken_over(fit: str) -> None:
-    def found(present: int, there: Side = OFFSETS_ALONE, **how: Any) -> GroupOffset:
+    def found(present: int, there: GroupOnCluster = OFFSETS_ALONE, **how: Any) -> GroupOffset:
         committed = {COPY: present}
         return only(status_of("g", CONSUMERS, there, [translated(90, fit)], committed, others={COPY}, **how))
 
@@ -322,7 +328,7 @@ def test_an_offset_that_somebody_else_committed_is_left_alone_until_it_is_taken_
     assert found(80, HAD_MEMBERS).state is OffsetState.HELD_MOVED
     assert found(80, take_over=True).to_write
     assert not found(80, HAD_MEMBERS, take_over=True).to_write
-    assert not found(80, Side("consumer", "Stable", "consumer"), take_over=True).to_write
+    assert not found(80, GroupOnCluster("consumer", "Stable", "consumer"), take_over=True).to_write
     later = found(95)
     assert (later.state, later.to_write) == (OffsetState.DESTINATION_AHEAD, False)
     assert found(95, take_over=True).to_write is (fit == "exact")

@@ -7,14 +7,15 @@ import pytest
 
 from strait.model import TopicAcl, TopicPartition
 from strait.planning import failover, failover_groups, recovery_point
-from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
+from strait.planning.consumer_groups import GroupOffset, GroupOnCluster, GroupStatus, OffsetState
 from strait.planning.failover import Check, Member, Verdict, Writer
 from strait.planning.recovery_point import LastWord
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.waves import Wave
 from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
-from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Plan, PlannedTopic, Waiting
 from strait.text import listed
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -28,7 +29,7 @@ def group(
     name: str, state: OffsetState, fit: str = "exact", *, selected: bool = True, moved: bool = False, detail: str = ""
 ) -> GroupStatus:
     offset = GroupOffset("t", 0, 10, "t", 10, fit, 10, state, 0, detail)
-    side = Side("classic", "Empty", "consumer")
+    side = GroupOnCluster("classic", "Empty", "consumer")
     return GroupStatus(name, side, side, (offset,), selected=selected, moved=moved)
 
 

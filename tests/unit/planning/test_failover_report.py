@@ -3,7 +3,7 @@
 from typing import Any
 
 from strait.model import TopicPartition
-from strait.planning.consumer_groups import GroupOffset, GroupStatus, OffsetState, Side
+from strait.planning.consumer_groups import GroupOffset, GroupOnCluster, GroupStatus, OffsetState
 from strait.planning.failover_report import groups_known, groups_of, left_behind, next_steps, screen, topics_of
 from strait.planning.recovery_point import LastWord
 from strait.state.codec import decode, encode
@@ -22,7 +22,9 @@ def record(kind: Any = "planned", **facts: Any) -> Failover:
 
 def status(name: str, state: OffsetState = OffsetState.IN_SYNC, **how: Any) -> GroupStatus:
     row = GroupOffset("orders", 0, 5, "orders", 5, "exact", 5, state, 0)
-    return GroupStatus(name, Side("classic", "Empty", "consumer"), Side("classic", "Empty", ""), (row,), **how)
+    return GroupStatus(
+        name, GroupOnCluster("classic", "Empty", "consumer"), GroupOnCluster("classic", "Empty", ""), (row,), **how
+    )
 
 
 def report(**facts: Any) -> GroupSyncReport:

@@ -19,7 +19,8 @@ from strait.planning.history.load import (
     rates,
     slots_for,
 )
-from strait.state.schema import PartitionReport, Plan, Report
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Plan
 from support.model.reports import plain_report
 
 ORDERS = TopicPartition("orders", 0)

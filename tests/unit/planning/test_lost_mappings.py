@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from strait.config.links import Link
 from strait.config.topics import Naming
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
+from strait.planning.plan.draft import Draft
 from strait.planning.plan.pauses import edited
-from strait.planning.plan.planner import Draft, Proposal, Runs, Survey, compose, survey
+from strait.planning.plan.planner import Proposal, Runs, Survey, compose, survey
 from strait.planning.topics.start_offsets import StartOffsets
 from strait.reasons import Reason
 from strait.state.schema import OffsetMapping, Pause, Plan

@@ -1,14 +1,8 @@
 from strait.planning.status.metrics import TopicMetrics, missing_destination_partitions, topic_metrics
 from strait.planning.status.status import status_of
 from strait.state.offset_map import Gap, pack
-from strait.state.schema import (
-    OffsetMapping,
-    PartitionReport,
-    Plan,
-    PlannedTopic,
-    Report,
-    Waiting,
-)
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import OffsetMapping, Plan, PlannedTopic, Waiting
 from support.model.reports import plain_report
 
 

@@ -15,7 +15,8 @@ from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.planning.topics.emptied import check_not_emptied
 from strait.reasons import Kind, Reason
-from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Plan, PlannedTopic
 from support.model.reports import plain_report
 
 

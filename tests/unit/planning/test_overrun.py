@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from strait.planning.history.overrun import lags, observations, seconds_to_loss
-from strait.state.schema import PartitionReport, Report
+from strait.state.report_records import PartitionReport, Report
 from strait.text import duration
 from support.model.reports import plain_report
 

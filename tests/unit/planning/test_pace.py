@@ -8,13 +8,8 @@ from strait.model import TopicPartition
 from strait.planning.history.pace import Pace, pace_of
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import status_of
-from strait.state.schema import (
-    Budget,
-    PartitionReport,
-    Plan,
-    PlannedBackfill,
-    Report,
-)
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Budget, Plan, PlannedBackfill
 from support.model.plans import classed_plan
 from support.model.reports import plain_report
 

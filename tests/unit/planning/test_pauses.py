@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from strait.errors import ConfigError
 from strait.model import TopicPartition
+from strait.planning.plan.draft import Draft
 from strait.planning.plan.pauses import (
     Scope,
     edited,
@@ -16,15 +17,7 @@ from strait.planning.plan.pauses import (
     pauses_of,
     resume,
 )
-from strait.planning.plan.planner import Draft
-from strait.state.schema import (
-    Budget,
-    OffsetMapping,
-    Pause,
-    Plan,
-    PlannedTopic,
-    Waiting,
-)
+from strait.state.schema import Budget, OffsetMapping, Pause, Plan, PlannedTopic, Waiting
 from support.model.reports import plain_run
 
 

@@ -14,7 +14,7 @@ from strait.planning.plan.planner import Proposal, Runs, compose, survey
 from strait.planning.review.text import LINES_MOST, proposal_data, proposal_text, shortened
 from strait.planning.topic_sync.retirement import Retirement
 from strait.planning.topic_sync.sync import TopicSync
-from strait.planning.topics.remembered import remembered
+from strait.planning.topics.retained import retained
 from strait.planning.topics.start_offsets import AtOffset, StartOffsets
 from strait.reasons import Reason
 from strait.state.schema import OffsetMapping, Plan
@@ -209,10 +209,10 @@ def test_a_topic_that_is_copied_goes_on_by_the_plan_when_its_configurations_may_
     facts = {"source": source, "destination": destination}
     silent = replace(facts[end].topics["orders"], configs={}, topic_configs={}, denied="no right")
     facts[end] = replace(facts[end], topics={"orders": silent})
-    known = remembered(facts["source"], facts["destination"], [plan])
+    known = retained(facts["source"], facts["destination"], [plan])
     assert propose(settings, *known, plan, runs).empty
     facts[end] = replace(facts[end], topics={"orders": replace(silent, topic_id="another")})
-    known = remembered(facts["source"], facts["destination"], [plan])
+    known = retained(facts["source"], facts["destination"], [plan])
     assert reasons(propose(settings, *known, plan, runs)) == {"orders": (f"{end}_denied", ())}
 
 

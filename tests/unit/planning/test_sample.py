@@ -2,7 +2,7 @@
 
 from strait.planning.history.sample import Sample, sample_of, samples_of
 from strait.state.report_changes import HistoryPoint
-from strait.state.schema import PartitionReport
+from strait.state.report_records import PartitionReport
 from support.model.reports import plain_report
 
 

@@ -14,15 +14,8 @@ from strait.planning.status.status import Opening, Status, status_of, with_quara
 from strait.planning.status.summary import summary_of
 from strait.planning.status.words import STATES, of_slot
 from strait.state.report_changes import FailureReport
-from strait.state.schema import (
-    HeartbeatReport,
-    PartitionReport,
-    Plan,
-    PlannedBackfill,
-    PlannedTopic,
-    Report,
-    Waiting,
-)
+from strait.state.report_records import HeartbeatReport, PartitionReport, Report
+from strait.state.schema import Plan, PlannedBackfill, PlannedTopic, Waiting
 from support.model.reports import plain_report
 
 NOW_MS = 1_000_000

@@ -10,7 +10,8 @@ from strait.config.links import Link
 from strait.control.collector import collector_paused
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.history.load import Load
-from strait.planning.plan.planner import Draft, Proposal, compose, survey
+from strait.planning.plan.draft import Draft
+from strait.planning.plan.planner import Proposal, compose, survey
 from strait.planning.review.text import proposal_text
 from strait.planning.topics.start_offsets import StartOffsets
 from strait.state.schema import OffsetMapping, Plan

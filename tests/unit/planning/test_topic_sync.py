@@ -4,7 +4,7 @@ from typing import Any
 
 from strait.config.links import Link
 from strait.model import ClusterFacts, TopicAcl, TopicFacts
-from strait.planning.plan.planner import Draft
+from strait.planning.plan.draft import Draft
 from strait.planning.review.effect import Effect
 from strait.planning.topic_sync.actions import AllowAcl, DeleteTopic, WithdrawAcl, actions_data
 from strait.planning.topic_sync.creation import find_destinations

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strait.net.partition_logs import LoggedBatch, LogPart
-from strait.planning.two_way import Copies, Log, Progress, Untold, Writer, continuation, obstacle
+from strait.planning.two_way import Copies, Log, NotExact, Progress, Writer, continuation, obstacle
 from strait.state.offset_map import Gap, pack, wire_sequence
 from strait.state.schema import OffsetMapping, PlannedTopic, Registration, TopicPolicy
 from strait.state.translation import Fit, Translator
@@ -191,7 +191,7 @@ def test_records_that_the_link_back_began_after_are_not_the_groups() -> None:
     b.copy(a, 5)
     a.checkpoint()
     b.checkpoint()
-    with pytest.raises(Untold, match="began at offset 3"):
+    with pytest.raises(NotExact, match="began at offset 3"):
         moved(a, b, 5, None)
     a, b = Side("a"), Side("b")
     a.write(500)
@@ -214,7 +214,7 @@ def test_an_aborted_transaction_before_the_first_record_is_left_out(aborts: bool
     if aborts:
         assert moved(a, b, 1, None) == (5, Fit.EXACT, 0)
     else:
-        with pytest.raises(Untold, match="began at offset 4"):
+        with pytest.raises(NotExact, match="began at offset 4"):
             moved(a, b, 1, None)
 
 
@@ -240,7 +240,7 @@ def test_a_link_that_is_rare_in_a_long_log_is_not_searched_for() -> None:
     assert copies.before(1500) == 1
     assert len(reads) < 5
     bounded = Copies(Log(counted, most_bytes=1 << 20), LINKS["a"], a.translator().checkpoints())
-    with pytest.raises(Untold, match="1 MiB"):
+    with pytest.raises(NotExact, match="1 MiB"):
         bounded.before(1500)
 
 
@@ -262,14 +262,14 @@ def test_what_was_deleted_cannot_be_counted() -> None:
         return LogPart((LoggedBatch(60, 61, 9, 0),), 61, True, 60) if offset >= 60 else LogPart((), 60, False, 60)
 
     for offset in (30, 61):
-        with pytest.raises(Untold, match="deleted"):
+        with pytest.raises(NotExact, match="deleted"):
             Copies(Log(read), 5, [(0, 0)]).before(offset)
 
 
 def test_an_offset_after_the_end_of_a_log_is_not_guessed() -> None:
     """Unclean elections cut logs."""
     copies = Copies(Log(lambda _offset, _bytes: LogPart((), 7, True, 0)), 5, [(0, 0)])
-    with pytest.raises(Untold, match="ends at offset 7"):
+    with pytest.raises(NotExact, match="ends at offset 7"):
         copies.before(9)
 
 

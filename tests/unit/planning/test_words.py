@@ -16,7 +16,8 @@ from strait.planning.status.topics import by_topic
 from strait.planning.status.words import SIGNS, STATES, Level, most_urgent, of_partition, of_slot, word
 from strait.reasons import INTENDED, Kind, Reason
 from strait.state.failover_records import Failover
-from strait.state.schema import PartitionReport, Pause
+from strait.state.report_records import PartitionReport
+from strait.state.schema import Pause
 
 DAY = 86_400.0
 PAGE = Path(project_root(), "plugins/strait_airflow/page/static")

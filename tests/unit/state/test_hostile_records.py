@@ -20,18 +20,8 @@ from strait.state.codec import AnyValue, Unreadable, decode, encode
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.offset_map import MOST_GAPS, Gap, gaps_of, pack
 from strait.state.report_changes import FailureReport, HistoryPoint, ReportChanges, TrafficReport
-from strait.state.schema import (
-    Loss,
-    OffsetMapping,
-    PartitionReport,
-    Pause,
-    Plan,
-    PlannedTopic,
-    Registration,
-    Report,
-    Waiting,
-    ZoneTraffic,
-)
+from strait.state.report_records import PartitionReport, Report, ZoneTraffic
+from strait.state.schema import Loss, OffsetMapping, Pause, Plan, PlannedTopic, Registration, Waiting
 from strait.state.view import Kind, Place, StateView
 from support.model.reports import plain_report, plain_run
 

@@ -6,7 +6,7 @@ import pytest
 
 from strait.control import report_history
 from strait.control.report_history import PastReports
-from strait.state.schema import PartitionReport
+from strait.state.report_records import PartitionReport
 from support.model.reports import plain_report
 
 SLOT = ("default", 0)

@@ -5,7 +5,7 @@ from typing import Any
 
 from strait.state.codec import encode
 from strait.state.report_changes import REPEAT_SECONDS, FailureReport, ReportChanges, TrafficReport
-from strait.state.schema import PartitionReport, ZoneTraffic
+from strait.state.report_records import PartitionReport, ZoneTraffic
 from strait.state.slot_reports import REPORT_MEMORY_MS, lag_seconds
 from strait.state.view import Place, StateView
 from support.model.reports import plain_report

@@ -10,9 +10,10 @@ from typing import Literal, NoReturn
 
 from strait import __version__
 from strait.control import pausing
+from strait.control.failover.checks import STOP, is_stopped, lift_fence
 from strait.control.failover.hooks import Hooks, RunDag
 from strait.control.failover.observation import Observation
-from strait.control.failover.planned import STOP, PlannedFailover, is_stopped, lift_fence
+from strait.control.failover.planned import PlannedFailover
 from strait.control.failover.rehearsal import Rehearsal
 from strait.control.failover.turn import Settings, Tell, Turn
 from strait.control.failover.unplanned import UnplannedFailover

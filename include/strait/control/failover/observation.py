@@ -19,7 +19,7 @@ from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.consumer_groups import ConsumerGroups
 from strait.net.producers import active_producers
-from strait.planning.consumer_groups import GroupStatus, Side, can_move
+from strait.planning.consumer_groups import GroupOnCluster, GroupStatus, can_move
 from strait.planning.failover import Ends, Member, Writer
 from strait.planning.held_elsewhere import by_topic
 from strait.planning.plan.pauses import pauses_of
@@ -223,7 +223,7 @@ class Observation:
         or not they have committed an offset yet; no consumers if a group's coordinator does not list them."""
         committed = {status.group for status in statuses if status.selected and status.source.active}
         with ConsumerGroups(*self.link.source) as groups:
-            sides = {name: Side(*group) for name, group in groups.listed().items()}
+            sides = {name: GroupOnCluster(*group) for name, group in groups.listed().items()}
         moving = {name for name in sides if self._selected(name) and self.wave.takes_group(name)}
         active = {name for name, side in sides.items() if side.active and can_move(name, side) and name in moving}
         told = self.source.members_each(sorted(active | committed)).results

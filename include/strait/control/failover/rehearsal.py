@@ -2,8 +2,8 @@
 working."""
 
 from strait.consumer_groups.shadow import next_places, try_shadow_groups
+from strait.control.failover.checks import reverse, tail_of, whole
 from strait.control.failover.observation import Observation
-from strait.control.failover.planned import reverse, tail_of, whole
 from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_status
 from strait.kafka.reading import first_records

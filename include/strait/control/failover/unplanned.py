@@ -1,8 +1,8 @@
 """A failover without the source: it continues with the data on the destination and lists missing records as far as they
 are known. The source is only checked for whether it responds."""
 
+from strait.control.failover.checks import STOP, is_stopped, reverse, stop
 from strait.control.failover.observation import Observation
-from strait.control.failover.planned import STOP, is_stopped, reverse, stop
 from strait.control.failover.turn import Settings, Turn
 from strait.control.held_elsewhere import links_beside
 from strait.errors import FailoverTakenOver

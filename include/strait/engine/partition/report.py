@@ -5,7 +5,7 @@ from typing import Literal
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.reasons import Reason
-from strait.state.schema import PartitionReport
+from strait.state.report_records import PartitionReport
 
 State = Literal["starting", "copying", "caught_up", "waiting"]
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from strait.model import TopicPartition
-from strait.state.schema import Report
+from strait.state.report_records import Report
 from strait.state.slot_reports import lag_seconds
 
 AGES_SECONDS = (1800, 1200, 600)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from strait.config.groups import Group
 from strait.config.links import Link
 from strait.model import TopicPartition
-from strait.state.schema import PartitionReport, Plan, Report
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Plan
 from strait.state.slot_reports import lag_seconds
 
 WINDOW_SECONDS = 60.0

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from strait.model import TopicPartition
-from strait.state.schema import Report
+from strait.state.report_records import Report
 
 WINDOW_SECONDS = 6 * 3600
 """Time between the two observations that the deletion rate is derived from, if reports go back that far."""

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from strait.model import TopicPartition
-from strait.state.schema import PartitionReport, Plan, Report
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Plan
 from strait.state.slot_reports import said_at
 
 USED_UP = 0.9

@@ -13,7 +13,8 @@ from strait.config import naming
 from strait.config.links import Link
 from strait.config.selecting import selects
 from strait.errors import ConfigError
-from strait.planning.plan.planner import Draft, Proposal
+from strait.planning.plan.draft import Draft
+from strait.planning.plan.planner import Proposal
 from strait.planning.risks.state_safety import foreign_plan
 from strait.state.schema import Plan, PlannedTopic, ReplacedPlan
 from strait.state.signing import Proof

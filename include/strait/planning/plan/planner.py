@@ -14,8 +14,7 @@ from strait.planning.assignment.budgets import Lane, backfill_of, budgets_of, li
 from strait.planning.assignment.slots import Assignment, deal
 from strait.planning.history.load import Load, rates
 from strait.planning.plan.division import topics_of_groups, waiting_of_groups
-from strait.planning.plan.draft import Draft as Draft
-from strait.planning.plan.draft import joined
+from strait.planning.plan.draft import Draft, joined
 from strait.planning.plan.group_sync import planned_sync
 from strait.planning.plan.pauses import Pauses, held, waiting_of
 from strait.planning.risks.risks import Risk
@@ -25,13 +24,7 @@ from strait.planning.topic_sync.actions import CreateHeartbeats, CreateTopic
 from strait.planning.topic_sync.creation import Destinations, find_destinations
 from strait.planning.topic_sync.sync import TopicSync
 from strait.planning.topics.decisions import decisions_of, deleted_destinations, judge_decided, still_open
-from strait.planning.topics.identity import (
-    Action,
-    Change,
-    Halted,
-    New,
-    Unchanged,
-)
+from strait.planning.topics.identity import Action, Change, Halted, New, Unchanged
 from strait.planning.topics.lost_mappings import Begun, left_after
 from strait.planning.topics.new_partitions import NewPartition, StartRequest, begin
 from strait.planning.topics.policies import start_of, topic_policy

@@ -11,7 +11,7 @@ from strait.planning.assignment.backfill_routing import is_long
 from strait.planning.plan.planner import Proposal
 from strait.planning.topics.policies import start_of
 from strait.planning.topics.start_offsets import OutOfRange, Range, StartAt, after_copies, first_offset, start_at
-from strait.state.schema import Report
+from strait.state.report_records import Report
 from strait.text import duration
 
 ASSUMED_RECORD_BYTES = 1000

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from strait.model import TopicPartition
 from strait.planning.assignment.slots import slots_by_partition
-from strait.planning.plan.planner import Draft
+from strait.planning.plan.draft import Draft
 from strait.state.schema import TopicPolicy, Waiting
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from strait.config.groups import DEFAULT_GROUP
 from strait.model import ranges, spans
-from strait.planning.plan.planner import Draft, Proposal
+from strait.planning.plan.draft import Draft
+from strait.planning.plan.planner import Proposal
 from strait.planning.review.changes import Changes, changes
 from strait.planning.review.clusters import cluster_effects
 from strait.planning.review.effect import Effect, totals

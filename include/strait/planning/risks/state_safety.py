@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from strait.config.naming import map_topic, plan_topic
 from strait.model import TopicAcl, TopicFacts
 from strait.planning.risks.risks import Risk
-from strait.state.safety import MIN_IN_SYNC, UNCLEAN, kept_safe, safer_configs
+from strait.state.safety import MIN_IN_SYNC, UNCLEAN, durable_topics, safer_configs
 from strait.state.segments import segments_of, smaller_configs
 
 
@@ -34,7 +34,7 @@ def state_changes(link: str, topics: Mapping[str, TopicFacts]) -> dict[str, Mapp
 
 
 def _lacking(link: str, topic: TopicFacts) -> dict[str, str]:
-    safer = safer_configs(topic) if topic.topic in kept_safe(link) else {}
+    safer = safer_configs(topic) if topic.topic in durable_topics(link) else {}
     return {**safer, **smaller_configs(link, topic)}
 
 
@@ -85,7 +85,7 @@ def wanted_replicas(replication_factor: int | None, copies: Iterable[TopicFacts]
 
 
 def _of(link: str, topic: TopicFacts, wanted: int) -> Iterator[Risk]:
-    if topic.replicas < wanted and topic.topic in kept_safe(link):
+    if topic.replicas < wanted and topic.topic in durable_topics(link):
         brokers = ", ".join(f"<broker {number}>" for number in range(1, wanted + 1))
         moved = f'{{"topic": "{topic.topic}", "partition": 0, "replicas": [{brokers}]}}'
         detail = f"{topic.topic} has {topic.replicas} replicas, {wanted} are needed"
@@ -112,5 +112,5 @@ _GROWTH = ("state_growth", "old records stay in it for longer, and every process
 
 def _shown(link: str, topics: Mapping[str, TopicFacts]) -> list[TopicFacts]:
     """Return the state topics that exist and that the cluster describes to this principal."""
-    found = [topics[name] for name in dict.fromkeys([*kept_safe(link), *segments_of(link)]) if name in topics]
+    found = [topics[name] for name in dict.fromkeys([*durable_topics(link), *segments_of(link)]) if name in topics]
     return [topic for topic in found if topic.replicas and not topic.denied]

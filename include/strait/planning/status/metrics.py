@@ -15,7 +15,8 @@ from strait.planning.status.status import Status, known_total
 from strait.planning.status.words import word
 from strait.reasons import Reason
 from strait.state.offset_map import source_offset
-from strait.state.schema import OffsetMapping, Plan, Report
+from strait.state.report_records import Report
+from strait.state.schema import OffsetMapping, Plan
 from strait.text import duration
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from strait.model import TopicPartition
 from strait.planning.history.pace import Pace
 from strait.reasons import Kind, Reason
-from strait.state.schema import PartitionReport, Plan, PlannedTopic, Report, Waiting
+from strait.state.report_records import PartitionReport, Report
+from strait.state.schema import Plan, PlannedTopic, Waiting
 from strait.state.slot_reports import lag_seconds
 from strait.text import duration
 

@@ -15,7 +15,8 @@ from strait.planning.status.health import STARTING_SECONDS
 from strait.planning.status.rows import SILENT_MS, Heard, Moment, PartitionStatus, Rows
 from strait.reasons import INTENDED, Reason
 from strait.state.report_changes import REPEAT_SECONDS, FailureReport
-from strait.state.schema import Plan, Report
+from strait.state.report_records import Report
+from strait.state.schema import Plan
 from strait.state.slot_reports import said_at
 from strait.text import duration
 

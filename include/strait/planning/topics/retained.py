@@ -12,7 +12,7 @@ from strait.model import ClusterFacts, TopicFacts
 from strait.state.schema import Plan, PlannedTopic
 
 
-def remembered(
+def retained(
     source: ClusterFacts, destination: ClusterFacts, plans: Iterable[Plan]
 ) -> tuple[ClusterFacts, ClusterFacts]:
     """Return the facts, with the plans' values for those topics, by ID, that are denied now."""

@@ -1,0 +1,42 @@
+"""The metrics of topics or, on request, of partitions. Pure."""
+
+from strait.exporter.families import Places, known_sum, soonest
+
+PLACES: tuple[Places, ...] = (
+    Places(
+        "strait_records",
+        "counter",
+        "Records that the link has written to the destination topic.",
+        lambda rows: known_sum(row.written for row in rows),
+    ),
+    Places(
+        "strait_lag_records",
+        "gauge",
+        "Records of the source that are not replicated yet.",
+        lambda rows: known_sum(row.lag_records for row in rows),
+    ),
+    Places(
+        "strait_lag_seconds",
+        "gauge",
+        "Age of the newest replicated record where newer ones wait, else 0; of a topic that of its last partition.",
+        lambda rows: max((row.lag_seconds for row in rows if row.lag_seconds >= 0), default=None),
+    ),
+    Places(
+        "strait_held_back_records",
+        "gauge",
+        "Records of the source that cannot be replicated yet because a transaction is open; not part of the lag.",
+        lambda rows: known_sum(row.held_back_records for row in rows),
+    ),
+    Places(
+        "strait_held_back_seconds",
+        "gauge",
+        "How long a transaction has held back records, else 0; of a topic that of the partition where it is longest.",
+        lambda rows: max((row.held_back_seconds for row in rows if row.held_back_seconds >= 0), default=None),
+    ),
+    Places(
+        "strait_seconds_to_loss",
+        "gauge",
+        "Time until retention deletes records that are not replicated yet, if the partition made no progress.",
+        soonest,
+    ),
+)
