@@ -36,6 +36,7 @@ from strait_airflow.dag_pages import (
 from strait_airflow.dag_params import audit_params, failover_params, pause_params, quarantine_params
 from strait_airflow.graph import HEALTHY, METRICS, MONITOR, RETRIES, SUBMIT, VERDICT
 from strait_airflow.healthy import Healthy
+from strait_airflow.operators import StraitRehearsalOperator
 from strait_airflow.outline import outline
 from strait_airflow.page_address import PageButton, page_address
 from strait_airflow.schedules import RUN_TYPES, watched, when_woken
@@ -275,13 +276,8 @@ def rehearsal(links: tuple[str, ...]) -> DAG:
         tags=["strait"],
     )
     def build() -> None:
-        @task(map_index_template="{{ task.op_kwargs['link'] }}")
-        def rehearse(link: str) -> str:
-            from strait_airflow.failing_over import rehearse
-
-            return rehearse(link, "Airflow")
-
-        rehearse.expand(link=list(links))
+        made = StraitRehearsalOperator.partial(task_id="rehearse", map_index_template="{{ task.link }}")
+        made.expand(link=list(links))
 
     return build()
 

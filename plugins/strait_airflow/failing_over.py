@@ -8,7 +8,7 @@ from strait_airflow.page_address import page_address
 
 if TYPE_CHECKING:
     from strait.planning.waves import Wave
-    from strait.state.failover_records import FailoverStep
+    from strait.state.failover_records import Failover, FailoverStep
 
 log = logging.getLogger(__name__)
 
@@ -78,9 +78,15 @@ def unfence(link: str, wave: "Wave") -> str:
 
 def rehearse(link: str, by: str, reason: str = "", wave: "Wave | None" = None) -> str:
     """Rehearse a failover of a link with consumer groups of other names. Return a line with the result."""
+    from strait.planning.failover import summary
+
+    return summary(rehearsed(link, by, reason, wave))
+
+
+def rehearsed(link: str, by: str, reason: str = "", wave: "Wave | None" = None) -> "Failover":
+    """Do the same. Return its record."""
     from strait.control.failover import failover
     from strait.control.failover.turn import Settings
-    from strait.planning.failover import summary
     from strait.planning.waves import WHOLE_LINK
     from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
@@ -91,7 +97,7 @@ def rehearse(link: str, by: str, reason: str = "", wave: "Wave | None" = None) -
     with airflow_errors():
         of = ConfiguredLink.of(with_live_topics(clusters_of(link, reverse=True), link), link)
         settings = Settings(by=by, reason=reason, wave=wave or WHOLE_LINK)
-        return summary(failover.rehearse(of, settings, _tell, run_dag))
+        return failover.rehearse(of, settings, _tell, run_dag)
 
 
 def _tell(step: "FailoverStep") -> None:

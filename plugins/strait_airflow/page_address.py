@@ -24,12 +24,16 @@ def page_address(link: str) -> str:
 
 
 class PageButton(BaseOperatorLink):
-    """A button on a task's page that opens its link. Airflow sets its address when the task ends."""
+    """A button on a task's page that opens its link. Airflow sets its address when the task ends.
+
+    Args:
+        link: name of the link; "": that of the operator's attribute `link`.
+    """
 
     name = "Strait"
 
-    def __init__(self, link: str) -> None:
-        self._address = page_address(link)
+    def __init__(self, link: str = "") -> None:
+        self._link = link
 
     def get_link(self, operator: "BaseOperator", *, ti_key: "TaskInstanceKey") -> str:
-        return self._address
+        return page_address(self._link or getattr(operator, "link", ""))

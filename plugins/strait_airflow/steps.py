@@ -83,7 +83,12 @@ class Steps:
 def begin(link: str) -> None:
     """Log the first line of a task."""
     log.info("on the page: %s", page_address(link))
-    logging.getLogger("strait.librdkafka").propagate = False  # errors have its messages as their cause, once
+    quiet()
+
+
+def quiet() -> None:
+    """Keep librdkafka's log lines out of this process's logs: errors have its messages as their cause, once."""
+    logging.getLogger("strait.librdkafka").propagate = False
 
 
 def last(line: str) -> str:

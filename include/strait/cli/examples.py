@@ -37,6 +37,7 @@ _EXAMPLES = {
         strait version -o json                      # with the directories for Airflow's configuration""",
     "wait": """
         strait wait a-to-b --for caught-up --timeout 10m
+        strait wait a-to-b --to 2026-11-26T14:00Z --topic orders
         strait wait a-to-b --for stopped            # after strait stop a-to-b""",
     "exporter": """
         strait exporter                             # every link, on 127.0.0.1:9721

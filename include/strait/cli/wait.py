@@ -1,7 +1,8 @@
 """`strait wait`: return once a link is in the wanted state, for scripts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +10,13 @@ import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link, seconds
 from strait.cli.printing import echo
-from strait.errors import ClusterUnavailable, StateError, StraitError
+from strait.errors import ClusterUnavailable, ConfigError, StateError, StraitError
 from strait.planning.status.figures import records_behind
 from strait.reasons import Reason
 
 if TYPE_CHECKING:
     from strait.control.link_status import LinkStatus
+    from strait.state.link_handle import ConfiguredLink
 
 _POLL_SECONDS = 1.0
 _PROGRESS_SECONDS = 5.0
@@ -45,6 +47,20 @@ def wait(
             "stopped: the plan is stopped and no slot reports.",
         ),
     ] = Wanted.CAUGHT_UP,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="MOMENT",
+            help="caught-up only up to `now`, fixed when the command starts; a time, such as 2026-11-26T14:00Z; or source "
+            'offsets, such as \'{"orders": {"0": 1200}}\'.',
+            show_default=False,
+        ),
+    ] = None,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topic", help="With `--to`: only this source topic. Repeatable.", show_default=False),
+    ] = None,
     timeout: Annotated[
         float,
         typer.Option("--timeout", help="Give up after this.", parser=seconds, metavar="DURATION", show_default="10m"),
@@ -54,16 +70,39 @@ def wait(
 
     Reports progress on stderr every 5 s. Exits with 1 if the timeout ends first.
     """
-    from strait.control.link_status import link_groups
     from strait.state.link_handle import ConfiguredLink
 
     name, _ = one_link(config, link, first)
-    of = ConfiguredLink.load(config, name)
+    with _check(ConfiguredLink.load(config, name), wanted, to, topics or ()) as check:
+        _wait(name, wanted, check, timeout)
+
+
+@contextmanager
+def _check(
+    link: "ConfiguredLink", wanted: Wanted, to: str | None, topics: Sequence[str]
+) -> Iterator[Callable[[], str]]:
+    """Yield a function that returns why the link is not in the wanted state; "" if it is."""
+    from strait.control.link_status import link_groups
+    from strait.control.reaching import Reaching
+    from strait.planning.status.up_to import UpTo
+
+    if to is None:
+        if topics:
+            raise ConfigError("command line", ["--topic needs --to"])
+        yield lambda: _MISSING[wanted](link_groups(link))
+    elif wanted is not Wanted.CAUGHT_UP:
+        raise ConfigError("command line", [f"--to needs --for {Wanted.CAUGHT_UP}"])
+    else:
+        with closing(Reaching(link, topics, UpTo.parse(to))) as reaching:
+            yield reaching.look
+
+
+def _wait(name: str, wanted: Wanted, check: Callable[[], str], timeout: float) -> None:
     deadline = time.monotonic() + timeout
     show_at = time.monotonic() + _PROGRESS_SECONDS
     while True:
         try:
-            left = _MISSING[wanted](link_groups(of))
+            left = check()
         except (ClusterUnavailable, StateError) as error:  # scripts also wait for a cluster that is starting
             left = str(error)
         if not left:

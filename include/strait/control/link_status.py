@@ -6,7 +6,7 @@ Read-only. Each link is queried separately, so that an unavailable cluster hides
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ _FIGURES = (
     "records_per_second",
     "seconds_to_loss",
 )
+_NAMED = 10  # partitions with a problem that are named
 QUARANTINE_READ = 1_000
 """Offsets of the quarantine topic that are read to count its records."""
 
@@ -90,6 +91,27 @@ class LinkStatus:
     def healthy(self) -> bool:
         """Whether it has a plan, no partition needs a decision, and every slot reports."""
         return bool(self.groups) and all(group.healthy for group in self.groups)
+
+    def problems(self, topics: Collection[str] = ()) -> list[str]:
+        """Return why data of these topics, by default of all, may not flow, one line each. Pauses are no problem."""
+        if not self.groups:
+            return ["it has no plan yet"]
+        if self.stopped:
+            return [f"it is stopped: {self.stopped_by}" if self.stopped_by else "it is stopped"]
+        silent = [f"{g.group}/{slot.slot}" for g in self.groups if not g.stopped for slot in g.slots if slot.silent]
+        stuck = [
+            (topic, number, why)
+            for group in self.groups
+            for (topic, number), why in group.stuck.items()
+            if not topics or topic in topics
+        ]
+        found = [f"slots that do not report: {', '.join(silent)}"] if silent else []
+        found += [
+            f"topic {topic}: not in its plan" for topic in topics if topic not in {row.topic for row in self.rows}
+        ]
+        found += [f"{topic if number is None else f'{topic}-{number}'}: {why}" for topic, number, why in stuck[:_NAMED]]
+        found += [f"and {len(stuck) - _NAMED} partitions more"] if len(stuck) > _NAMED else []
+        return found + ([] if topics else [need.text for need in self.needs])
 
     @property
     def summary(self) -> LinkSummary:

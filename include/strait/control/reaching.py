@@ -1,0 +1,143 @@
+"""Waits until a link has replicated its topics up to a moment on the source. Blocks only briefly in each call, so a
+thread can serve many.
+
+The ends are determined once, on the source: for the present, the offset of the next record of each partition, open
+transactions included. For a time, the offset of the first record whose timestamp is that time plus ``lateness_seconds``
+or later, once that has passed; the present end of a partition without such a record. Every record that a producer has
+written before that time is then replicated, and so is every record of an earlier timestamp that arrived before the first
+one of a later timestamp: with `LogAppendTime` all of them, with `CreateTime` those that are not later than
+``lateness_seconds``.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+from strait.consumer_groups.offsets import Offsets
+from strait.control.group_status import group_status
+from strait.model import TopicPartition, is_known_id
+from strait.planning.status.up_to import Ends, UpTo, by_topic, progress_text, topics_to_reach
+from strait.state.link_handle import ConfiguredLink
+from strait.text import utc
+from strait.waiting import unix_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A link that has replicated its topics up to a moment.
+
+    Attributes:
+        ends: offsets on the source.
+        copies: topic -> its name on the destination.
+        destination_ends: partitions of destination topics -> the offset there of the first record after the moment;
+            None: unknown.
+    """
+
+    link: str
+    ends: Ends
+    copies: Mapping[str, str]
+    destination_ends: Mapping[TopicPartition, int | None]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "link": self.link,
+            "source_ends": by_topic(self.ends),
+            "copies": dict(self.copies),
+            "destination_ends": by_topic(self.destination_ends),
+        }
+
+
+class Reaching:
+    """Follows one link. Not thread-safe.
+
+    Args:
+        topics: source topics; none: all that the link replicates, or those of ``up_to`` if it has offsets.
+        up_to: the moment.
+        lateness_seconds: how much later than its timestamp a record may arrive; see the module.
+    """
+
+    def __init__(
+        self, link: ConfiguredLink, topics: Sequence[str], up_to: UpTo, *, lateness_seconds: float = 0.0
+    ) -> None:
+        self._link = link
+        self._topics = topics
+        self._up_to = up_to
+        self._lateness_ms = round(1000 * lateness_seconds)
+        self._ends: Ends | None = up_to.ends or None
+        self._ids: Mapping[str, str] = {}
+        self._state = link.state("plan", "reports")
+
+    @property
+    def fixed(self) -> UpTo:
+        """The same moment as offsets, if they are known: a later `Reaching` then waits for exactly these."""
+        return self._up_to if self._ends is None else UpTo(ends=self._ends)
+
+    def look(self) -> str:
+        """Return how much is missing, as one line; "" if the moment is reached.
+
+        Raises:
+            ConfigError: the source has no topic of that name.
+            ClusterUnavailable, NotAuthorized, StateError
+        """
+        if self._topics and (
+            waits := self._fix(frozenset())
+        ):  # the link need not have a plan, nor its destination respond
+            return waits
+        self._state.catch_up()
+        if not self._state.plans:
+            return "it has no plan yet"
+        if waits := self._fix({topic.source for plan in self._state.plans.values() for topic in plan.topics}):
+            return waits
+        assert self._ends is not None
+        groups = (group_status(self._link, group, self._state) for group in sorted(self._state.plans))
+        rows = [row for group in groups for row in group.partitions]
+        again = {topic.source for plan in self._state.plans.values() for topic in plan.topics if self._other(topic)}
+        rows = [replace(row, position=-1, reason="source_recreated") if row.topic in again else row for row in rows]
+        return progress_text(self._ends, rows)
+
+    def result(self) -> Reached:
+        """Return the offsets of the moment on both clusters, once `look` has found nothing missing."""
+        assert self._ends is not None
+        copies = {topic.source: topic.destination for plan in self._state.plans.values() for topic in plan.topics}
+        planned = {place: end for place, end in self._ends.items() if place.topic in copies}
+        with Offsets(self._link) as offsets:
+            found = offsets.to_destination(planned.items())
+        there = {TopicPartition(item.to_topic, item.partition): item.to_offset for item in found}
+        names = {topic: copies[topic] for topic in sorted({place.topic for place in planned})}
+        return Reached(self._link.name, self._ends, names, there)
+
+    def close(self) -> None:
+        self._state.close()
+
+    def _fix(self, planned: Set[str]) -> str:
+        """Determine the ends, if they are not known. Return why they cannot be known yet; "" if they are.
+
+        Args:
+            planned: topics that the link replicates, for a caller that has named none.
+        """
+        if self._ends is not None:
+            return ""
+        passes_ms = None if self._up_to.at_ms is None else self._up_to.at_ms + self._lateness_ms
+        if passes_ms is not None and unix_ms() < passes_ms:
+            return f"waits for {utc(passes_ms)} UTC"
+        self._ends = self._look_up(planned, passes_ms) or None
+        return "" if self._ends else "its plan has no topic"
+
+    def _look_up(self, planned: Set[str], since_ms: int | None) -> Ends:
+        admin = self._link.admin("source")
+        wanted = {*self._topics, *planned}
+        facts = admin.observe(wanted.__contains__).topics
+        topics = topics_to_reach(self._link.name, self._topics, facts, planned & facts.keys())
+        self._ids = {topic: facts[topic].topic_id for topic in topics}
+        places = [TopicPartition(topic, number) for topic in topics for number in range(facts[topic].partitions)]
+        ends = dict(admin.offsets(places, "end"))
+        if since_ms is not None:
+            since = admin.offsets_since_each(dict.fromkeys(places, since_ms)).or_raise()
+            ends |= {place: offset for place, offset in since.items() if offset >= 0}
+        return ends
+
+    def _other(self, topic: Any) -> bool:
+        """Whether the planned topic is not the one whose ends were looked up."""
+        now = self._ids.get(topic.source, "")
+        return is_known_id(now) and is_known_id(topic.source_id) and now != topic.source_id

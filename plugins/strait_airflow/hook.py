@@ -1,0 +1,107 @@
+"""`StraitHook`: a link and its clusters, for tasks of any DAG of an Airflow that runs Strait."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+
+from strait_airflow.page_address import page_address
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from strait.control.link_status import LinkStatus
+    from strait.model import TopicPartition
+    from strait.state.link_handle import ConfiguredLink
+
+
+class StraitHook(BaseHook):
+    """A link as the links file, the Connections `strait_<cluster>` and the Variable `strait_topics_<link>` define it.
+
+    Every method raises Airflow's exceptions; only those that a retry may resolve are retried.
+    """
+
+    def __init__(self, link: str) -> None:
+        super().__init__()
+        self.link = link
+
+    def get_conn(self) -> "ConfiguredLink":
+        """Return the link with its clusters, whose properties contain secrets."""
+        from strait.state.link_handle import ConfiguredLink
+        from strait_airflow.errors import airflow_errors
+        from strait_airflow.settings import clusters_of, with_live_topics
+
+        with airflow_errors(self.link):
+            return ConfiguredLink.of(with_live_topics(clusters_of(self.link), self.link), self.link)
+
+    @property
+    def page(self) -> str:
+        """The address of the link on Strait's page."""
+        return page_address(self.link)
+
+    def status(self, topic: str | None = None) -> "LinkStatus":
+        """Return the state of the link, as `strait status` reports it. ``topic``: only of this source topic."""
+        from strait.control.link_status import link_status
+        from strait_airflow.errors import airflow_errors
+
+        link = self.get_conn()
+        with airflow_errors(self.link):
+            return link_status(link, topic)
+
+    def records(self, group: str, reached: Mapping[str, Any]) -> "Iterator[Message]":
+        """Yield the destination's committed records from the group's offsets up to the moment that a
+        `StraitCaughtUpSensor` returned, and commit that moment after the last one: runs of a DAG then read every record
+        once, and a failed run again.
+
+        Args:
+            group: a consumer group that only this DAG uses. Partitions without an offset are read from their start.
+            reached: the sensor's result. Partitions whose end on the destination is unknown are left to a later run.
+        """
+        from strait.kafka.reading import read_ranges
+        from strait.model import TopicPartition
+        from strait_airflow.errors import airflow_errors
+
+        found = reached["destination_ends"]
+        ends = {TopicPartition(topic, int(n)): end for topic, ends in found.items() for n, end in ends.items() if end}
+        link = self.get_conn()
+        properties, destination = link.destination
+        with airflow_errors(self.link):
+            start = link.admin("destination").committed(group)
+            ranges = {place: (start.get(place, 0), end) for place, end in ends.items()}
+            yield from read_ranges(properties, destination, ranges)
+            _commit(properties, destination, group, {at: end for at, (first, end) in ranges.items() if first < end})
+
+    def translate(self, ends: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int | None]]:
+        """Return the destination's offsets for offsets of source partitions, by destination topic; None: unknown.
+
+        Args:
+            ends: source topic -> partition -> offset of the next record.
+        """
+        from strait.consumer_groups.offsets import Offsets
+        from strait.model import TopicPartition
+        from strait.planning.status.up_to import by_topic
+        from strait_airflow.errors import airflow_errors
+
+        link = self.get_conn()
+        places = [(TopicPartition(topic, n), at) for topic, found in ends.items() for n, at in found.items()]
+        with airflow_errors(self.link), Offsets(link) as offsets:
+            found = offsets.to_destination(places)
+        return by_topic({TopicPartition(item.to_topic, item.partition): item.to_offset for item in found})
+
+
+def _commit(properties: "Mapping[str, str]", cluster: str, group: str, ends: "Mapping[TopicPartition, int]") -> None:
+    from confluent_kafka import KafkaException
+    from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+    from strait.kafka.clients import Watch, make_consumer
+
+    if not ends:
+        return
+    watch = Watch(cluster)
+    consumer = make_consumer(properties, watch, group_id=group)
+    try:
+        consumer.commit(offsets=[KafkaTopicPartition(*place, end) for place, end in ends.items()], asynchronous=False)
+    except KafkaException as error:
+        raise watch.translate(error, f"committing offsets of group {group}") from error
+    finally:
+        consumer.close()

@@ -1,0 +1,325 @@
+"""Operators for any DAG. They call the same functions as `strait` and Strait's own DAGs."""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from strait_airflow.page_address import PageButton, page_address
+from strait_airflow.steps import quiet
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from strait.audit.progress import AuditProgress
+
+_ACCEPTED = ("equal", "explained")
+_PROGRESS_SECONDS = 30.0
+
+
+class _LinkOperator(BaseOperator):
+    """Acts on one link, on behalf of the user that triggered the run; else of the DAG."""
+
+    template_fields: Sequence[str] = ("link",)
+    operator_extra_links = (PageButton(),)
+
+    def __init__(self, *, link: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.link = link
+
+    def pre_execute(self, context: Any) -> None:
+        """Prepare the logs of the task."""
+        quiet()
+
+
+class StraitApplyOperator(_LinkOperator):
+    """Plans a link and publishes the plan, as `strait apply`. Fails, and can be retried, if a part of it waits for
+    approval or was rejected by a cluster."""
+
+    def execute(self, context: "Context") -> str:
+        from strait_airflow.control import apply
+        from strait_airflow.errors import airflow_errors, raise_for
+        from strait_airflow.steps import begin, last
+
+        begin(self.link)
+        with airflow_errors(self.link):
+            line, everything = apply(self.link)
+        if not everything:
+            raise_for(f"link {self.link}: not all of it is done: {line}", retriable=True)
+        return last(line)
+
+
+class StraitPauseOperator(_LinkOperator):
+    """Pauses a link, a topic or a partition, as `strait pause`.
+
+    Args:
+        part: TOPIC or TOPIC:PARTITION; "": the whole link.
+        reason: shown in `strait status`.
+    """
+
+    template_fields: Sequence[str] = ("link", "part", "reason")
+
+    def __init__(self, *, part: str = "", reason: str = "", **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.part = part
+        self.reason = reason
+
+    def execute(self, context: "Context") -> str:
+        from strait_airflow.pausing import change
+
+        return change(self.link, "pause", self.part, self.reason, _by(context))
+
+
+class StraitResumeOperator(_LinkOperator):
+    """Resumes a link, a topic or a partition, as `strait resume`. Does nothing if that is not paused.
+
+    Args:
+        part: as it was paused.
+    """
+
+    template_fields: Sequence[str] = ("link", "part")
+
+    def __init__(self, *, part: str = "", **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.part = part
+
+    def execute(self, context: "Context") -> str:
+        from strait.control.link_status import link_groups
+        from strait.planning.plan.pauses import Scope
+        from strait.state.link_handle import ConfiguredLink
+        from strait_airflow.errors import airflow_errors
+        from strait_airflow.pausing import change
+        from strait_airflow.settings import clusters_of
+
+        with airflow_errors(self.link):
+            scope = Scope.parse(self.part)
+            pauses = link_groups(ConfiguredLink.of(clusters_of(self.link), self.link)).pauses
+        if scope not in {Scope.of(item) for item in pauses}:
+            return f"link {self.link}: {scope} is not paused"
+        return change(self.link, "resume", self.part, "", _by(context))
+
+
+class StraitFailoverOperator(_LinkOperator):
+    """Fails a link over to its destination, as `strait failover`. It occupies a worker until the failover ends; a retry
+    continues it.
+
+    Args:
+        kind: `planned`, or `unplanned` if the source is lost.
+        preview: only report the result of each check.
+        topics, groups: a wave: only topics and consumer groups whose names match one of these expressions.
+        fence: principals to deny WRITE on the source.
+        even_if_source_answers: of an unplanned failover.
+    """
+
+    template_fields: Sequence[str] = ("link", "kind", "topics", "groups", "fence", "reason")
+
+    def __init__(
+        self,
+        *,
+        kind: str = "planned",
+        preview: bool = False,
+        topics: Sequence[str] = (),
+        groups: Sequence[str] = (),
+        fence: Sequence[str] = (),
+        quiet_seconds: float = 10,
+        timeout_minutes: float = 10,
+        accept_inexact: bool = False,
+        accept_tail: bool = False,
+        include_moved: bool = False,
+        even_if_source_answers: bool = False,
+        reason: str = "",
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self.kind = kind
+        self.topics = topics
+        self.groups = groups
+        self.fence = fence
+        self.reason = reason
+        self.preview = preview
+        self.limits = {"quiet_seconds": quiet_seconds, "timeout_minutes": timeout_minutes}
+        self.accepted = {
+            "accept_inexact": accept_inexact,
+            "accept_tail": accept_tail,
+            "include_moved": include_moved,
+            "even_if_source_answers": even_if_source_answers,
+        }
+
+    def execute(self, context: "Context") -> str:
+        from strait_airflow.errors import raise_for
+        from strait_airflow.failing_over import fail_over
+
+        if self.kind not in ("planned", "unplanned"):
+            raise_for(f"kind: {self.kind!r} is neither planned nor unplanned", retriable=False)
+        asked = {
+            "link": self.link,
+            "kind": self.kind,
+            "dry_run": self.preview,
+            "topics": list(self.topics),
+            "groups": list(self.groups),
+            "fence": list(self.fence),
+            "reason": self.reason,
+            "unfence": False,
+            **self.limits,
+            **self.accepted,
+        }
+        return fail_over(asked, _by(context))
+
+
+class StraitRehearsalOperator(_LinkOperator):
+    """Rehearses a failover of a link, as `strait failover --rehearse`, without touching a client.
+
+    Args:
+        minimum_score: share of the steps that must hold, in percent; fails below it.
+    """
+
+    def __init__(self, *, minimum_score: int = 0, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.minimum_score = minimum_score
+
+    def execute(self, context: "Context") -> str:
+        from strait.planning.failover import summary
+        from strait_airflow.errors import raise_for
+        from strait_airflow.failing_over import rehearsed
+
+        record = rehearsed(self.link, _by(context))
+        if self.minimum_score and (record.score or 0) < self.minimum_score:
+            raise_for(f"{summary(record)}; required: {self.minimum_score} %", retriable=False)
+        return summary(record)
+
+
+class StraitReplayQuarantineOperator(_LinkOperator):
+    """Writes quarantined records to the destination again, as `strait quarantine replay`.
+
+    Args:
+        topic: only of this source topic; "": of all. ``partition``: only of this partition.
+        reason: only those that were rejected for this reason code; "": any.
+        to: topic to write into; "": the original destination topics.
+        preview: only log them.
+    """
+
+    template_fields: Sequence[str] = ("link", "topic", "reason", "to")
+
+    def __init__(
+        self,
+        *,
+        topic: str = "",
+        partition: int | None = None,
+        reason: str = "",
+        to: str = "",
+        preview: bool = False,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self.topic = topic
+        self.partition = partition
+        self.reason = reason
+        self.to = to
+        self.preview = preview
+
+    def execute(self, context: "Context") -> str:
+        from strait_airflow.settling import settle
+
+        chosen = {"topic": self.topic, "partition": self.partition, "reason": self.reason, "to": self.to}
+        return settle({"link": self.link, "action": "replay", "dry_run": self.preview, **chosen}, _by(context))
+
+
+class StraitAuditOperator(_LinkOperator):
+    """Compares the contents of topics on both clusters, as `strait audit`, in a Spark application that ends with the
+    task. A retry continues with the chunks that are not compared yet. Returns the verdict; fails on another one than
+    `equal` and `explained`.
+
+    Args:
+        topics: source topics; none: all of the link.
+        since, until: only records from this time on, and before this one, such as `{{ data_interval_start }}`.
+        strong: compare by SHA-256, too.
+        sample: share of the chunks to compare.
+        slots: number of chunks that are compared at the same time, each by one core.
+        bytes_per_second: limit for reading each cluster; 0: none.
+    """
+
+    template_fields: Sequence[str] = ("link", "topics", "since", "until")
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[str] = (),
+        since: str = "",
+        until: str = "",
+        strong: bool = False,
+        sample: float = 1.0,
+        slots: int = 1,
+        bytes_per_second: int = 0,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self.topics = topics
+        self.since = since
+        self.until = until
+        self.strong = strong
+        self.sample = sample
+        self.slots = slots
+        self.bytes_per_second = bytes_per_second
+        self._killed = False
+        self._tell_at = 0.0
+
+    def execute(self, context: "Context") -> dict[str, Any]:
+        from strait.config.audit import AuditJob, AuditRequest
+        from strait.config.home import home
+        from strait.control.audit import AuditRun, clusters_of, directory_of
+        from strait.planning.status.up_to import UpTo
+        from strait_airflow import settings
+        from strait_airflow.errors import airflow_errors, raise_for
+
+        self.log.info("on the page: %s", page_address(self.link))
+        with airflow_errors(self.link):
+            file = settings.clusters_of(self.link)
+            spark = file.links[self.link].spark
+            request = AuditRequest(
+                topics=tuple(self.topics),
+                strong=self.strong,
+                sample=self.sample,
+                since_ms=UpTo.parse(self.since).at_ms if self.since else None,
+                until_ms=UpTo.parse(self.until).at_ms if self.until else None,
+                bytes_per_second=self.bytes_per_second,
+            )
+            job = AuditJob(id=_audit_id(context), directory=directory_of(spark, home()), request=request)
+            audited = clusters_of(file, self.link)
+            run = AuditRun(file, audited, spark, job, home(), slots=self.slots, show=self._show)
+            ended = run.run(lambda: self._killed)
+        if ended is None:
+            raise_for(f"audit {job.id}: ended before all chunks were compared; a retry continues it", retriable=True)
+        if ended.certificate is None:
+            raise_for(f"audit {job.id}: its certificate is not on this host, but in {ended.directory}", retriable=False)
+        verdict = str(ended.certificate["body"]["verdict"])
+        if verdict not in _ACCEPTED:
+            raise_for(f"link {self.link}: audit {job.id}: {verdict}; see {ended.directory}", retriable=False)
+        return {"audit": job.id, "verdict": verdict, "directory": ended.directory}
+
+    def on_kill(self) -> None:
+        """Let the application end in order."""
+        self._killed = True
+
+    def _show(self, text: str, progress: "AuditProgress | None") -> None:
+        if progress is None:
+            if text != "audit":
+                self.log.warning("%s", text)
+        elif time.monotonic() >= self._tell_at:
+            self._tell_at = time.monotonic() + _PROGRESS_SECONDS
+            self.log.info(
+                "audit: %d of %d chunks, %d differences", progress.done, progress.chunks, progress.unexplained
+            )
+
+
+def _by(context: "Context") -> str:
+    run = context["dag_run"]
+    return getattr(run, "triggering_user_name", None) or f"DAG {run.dag_id}"
+
+
+def _audit_id(context: Mapping[str, Any]) -> str:
+    """Return an ID that is the same in each retry of a task instance, and another one once that is cleared."""
+    ti = context["ti"]
+    of = f"{ti.dag_id} {ti.run_id} {ti.task_id} {ti.map_index} {ti.max_tries}"
+    return f"airflow-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
