@@ -117,14 +117,23 @@ package: install ## Pack Strait and its libraries into one archive for the hosts
 	$(BIN)/python -m strait.launch.package $(PACKAGE)
 	$(done)
 
+.PHONY: wheel
+wheel: $(INSTALLED) ## Build the package, build/strait-….whl; `pip install` it into any environment, with [airflow] or [kubernetes]
+	$(call step,wheel)
+	$(FIND_UV)
+	"$$uv" build --quiet --wheel --out-dir build .
+	ls build/*.whl
+	$(done)
+
 COMPILE = "$$uv" pip compile --quiet --universal --python-version 3.11 --no-annotate --generate-hashes \
 	--custom-compile-command "make lock" $(ARGS)
 
 .PHONY: lock
 lock: $(INSTALLED) ## Resolve requirements*.txt into requirements*.lock; newer versions: make lock ARGS=--upgrade
 	@$(FIND_UV)
-	$(COMPILE) --output-file requirements.lock requirements.txt
-	$(COMPILE) --output-file requirements-msk.lock --constraint requirements.lock requirements.txt requirements-msk.txt
+	whole="requirements.txt requirements-airflow.txt requirements-kubernetes.txt"
+	$(COMPILE) --output-file requirements.lock $$whole
+	$(COMPILE) --output-file requirements-msk.lock --constraint requirements.lock $$whole requirements-msk.txt
 	$(COMPILE) --output-file requirements-dev.lock --constraint requirements-msk.lock requirements-dev.txt
 
 .PHONY: images-lock

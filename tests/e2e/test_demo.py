@@ -1,9 +1,8 @@
-"""`strait demo` as a user types it, from up to down. The tests are one story, told in order."""
+"""`strait demo` as a user types it, from up to down, with the package installed outside of any checkout. The tests are one
+story, told in order."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from strait.demo.parts import Parts
 from strait.embedded.airflow_client import AirflowClient
 from strait.embedded.ports import free_ports
 from support.fixtures.waiting import eventually
+from support.fixtures.wheel import Installed, install
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
-STRAIT = Path(sys.executable).parent / "strait"
 Demo = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -37,11 +36,14 @@ def strait_home(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def demo(strait_home: Path) -> Iterator[Demo]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return install(tmp_path_factory.mktemp("wheel"), "airflow")
+
+
+@pytest.fixture(scope="module")
+def demo(installed: Installed, strait_home: Path) -> Iterator[Demo]:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"STRAIT_HOME": str(strait_home)}
-        command = [STRAIT, "demo", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+        return installed.run("demo", *arguments, STRAIT_HOME=str(strait_home))
 
     yield run
     run("down")
@@ -148,10 +150,11 @@ def test_a_port_in_use_is_one_clear_line(demo, strait_home):
     assert f"--source-port: port {port}" in line
 
 
-def test_down_clears_away_an_up_that_was_killed_half_way(demo, strait_home):
+def test_down_clears_away_an_up_that_was_killed_half_way(demo, installed, strait_home):
     up = subprocess.Popen(
-        [STRAIT, "demo", "up"],
-        env=os.environ | {"STRAIT_HOME": str(strait_home)},
+        [installed.strait, "demo", "up"],
+        cwd=installed.folder,
+        env=installed.environment | {"STRAIT_HOME": str(strait_home)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -15,9 +15,18 @@ def test_make_alone_lists_every_command_that_people_type():
     assert listed >= {"install", "demo", "test", "check", "lock", "bench", "sbom"}
 
 
-@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
-def test_the_lock_pins_what_requirements_asks_for_with_a_hash_of_each(name: str) -> None:
-    asked, lock = (_entries(PROJECT / f"{name}.{kind}") for kind in ("txt", "lock"))
+@pytest.mark.parametrize(
+    ("name", "lock"),
+    [
+        ("requirements", "requirements"),
+        ("requirements-airflow", "requirements"),
+        ("requirements-kubernetes", "requirements"),
+        ("requirements-msk", "requirements-msk"),
+        ("requirements-dev", "requirements-dev"),
+    ],
+)
+def test_the_lock_pins_what_requirements_asks_for_with_a_hash_of_each(name: str, lock: str) -> None:
+    asked, lock = _entries(PROJECT / f"{name}.txt"), _entries(PROJECT / f"{lock}.lock")
     assert {line.split()[0] for line in asked} <= {line.split()[0] for line in lock}, "run `make lock`"
     assert all("--hash=sha256:" in line for line in lock)
 

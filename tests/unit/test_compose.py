@@ -157,7 +157,7 @@ def test_images_are_of_the_versions_that_everything_else_uses():
     airflow = re.search(r"^ARG AIRFLOW_IMAGE=apache/airflow:(\S+)-python3\.11$", dockerfile, re.MULTILINE)
     assert "FROM ${AIRFLOW_IMAGE}\n" in dockerfile
     pinned = re.search(
-        r"^apache-airflow==(\S+)", (PROJECT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE
+        r"^apache-airflow==(\S+)", (PROJECT / "requirements-airflow.txt").read_text(encoding="utf-8"), re.MULTILINE
     )
     assert airflow and pinned and airflow.group(1) == pinned.group(1)
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -243,7 +243,7 @@ def test_files_that_airflow_is_told_of_are_mounted(service):
 
 def test_applications_find_the_same_code_and_folders_where_they_are_submitted_and_where_they_run():
     shared = {target: source for source, target in mounts("spark-worker")}
-    assert {"/opt/airflow/include", "/opt/airflow/spark_jobs", "/opt/airflow/strait"} == set(shared)
+    assert {"/opt/airflow/include", "/opt/airflow/strait"} == set(shared)
     for submitter in ("airflow-scheduler", "airflow-triggerer"):
         theirs = {target: source for source, target in mounts(submitter)}
         assert {target: theirs[target] for target in shared} == shared

@@ -44,9 +44,7 @@ def offences(text: str) -> list[str]:
 
 
 DESCRIPTIONS = dict(descriptions())
-CODE = [
-    path for folder in ("include/strait", "plugins", "dags", "spark_jobs") for path in (ROOT / folder).rglob("*.py")
-]
+CODE = [path for folder in ("include/strait", "plugins", "dags") for path in (ROOT / folder).rglob("*.py")]
 
 
 @each(DESCRIPTIONS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from strait.config.home import home, project_root
+from strait.config.home import home, shared
 from strait.embedded.airflow import LocalAirflow
 from strait.embedded.detached import Detached
 
@@ -47,7 +47,7 @@ class DemoFolder:
         self.generator_log = self.root / "generator.log"
         self.airflow = LocalAirflow(
             self.root / "airflow",
-            project=project_root(),
+            project=shared(),
             environment={"STRAIT_LINKS_FILE": str(self.links_file), "STRAIT_HOME": str(self.strait_home)},
         )
 

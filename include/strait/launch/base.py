@@ -15,7 +15,7 @@ import strait
 from strait.config.app_spec import PoolSpec, Spec
 from strait.config.links import Spark
 
-REPLICATE = Path(strait.__file__).parents[2] / "spark_jobs" / "replicate.py"
+REPLICATE = Path(strait.__file__).parent / "spark_jobs" / "replicate.py"
 """The Spark job that every application runs."""
 
 LOG_TAIL_BYTES = 64 * 1024

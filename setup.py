@@ -1,0 +1,31 @@
+"""Adds to the wheel what Airflow and Prometheus read from files: DAGs, the plugin, alert rules and the dashboard.
+
+A checkout and an editable installation have them in their places; see `strait.config.home.shared`.
+"""
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+SHARED = ("dags", "plugins", "docs/monitoring", "docker/maintenance.sh")
+
+
+class WithShared(build_py):
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        target = Path(self.build_lib) / "strait" / "shared"
+        shutil.rmtree(target, ignore_errors=True)
+        for name in SHARED:
+            source = Path(__file__).parent / name
+            if source.is_dir():
+                shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, target / name)
+
+
+setup(cmdclass={"build_py": WithShared})
