@@ -19,7 +19,7 @@ class Sizes:
         seconds: how long something is observed, in real time.
         megabytes: how much is written.
         round_trip_ms: to the far cluster.
-        turns: how often a command is measured.
+        turns: how often a command is measured, or an audit made.
         seed: of all that is drawn.
     """
 

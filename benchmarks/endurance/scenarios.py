@@ -5,6 +5,7 @@ from endurance.idle_direction import idle_direction
 from endurance.ledger_intervals import ledger
 from endurance.many_begin import begin
 from endurance.reports_day import reports
+from endurance.rot import rot
 from endurance.scenario import Scenario, Sizes
 from endurance.starvation import starvation
 from endurance.trickle import fetched, trickle
@@ -70,5 +71,11 @@ SCENARIOS = {
         Sizes(partitions=1, seconds=300),
         ledger,
         ("seconds",),
+    ),
+    "rot": Scenario(
+        "bits change on the disks of both clusters, and an audit names each",
+        Sizes(partitions=25, turns=400),
+        rot,
+        ("partitions", "turns", "seed"),
     ),
 }

@@ -74,3 +74,8 @@ def test_reports_are_written_and_read(found):
 def test_what_an_idle_direction_receives_is_counted(found):
     measured = found("idle", partitions=2, megabytes=0.3, seconds=0.5)  # killed before it could note how far they were
     assert measured["written by others into the busy cluster"] == 0.3
+
+
+def test_each_bit_that_changes_on_a_disk_is_named(found):
+    measured = found("rot", partitions=4, turns=3)
+    assert measured["faults put in"] == 12

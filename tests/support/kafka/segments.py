@@ -18,6 +18,14 @@ class BatchHeader(NamedTuple):
     producer_epoch: int
     base_sequence: int
     records: int
+    at: int
+    """Its position in the file, in bytes."""
+    size: int
+
+
+def segments(folder: Path, topic: str, partition: int) -> list[Path]:
+    """The files of each copy of the partition below a folder of brokers."""
+    return sorted(folder.glob(f"**/{topic}-{partition}/*.log"))
 
 
 def batch_headers(segment: Path) -> Iterator[BatchHeader]:
@@ -28,14 +36,14 @@ def batch_headers(segment: Path) -> Iterator[BatchHeader]:
         if length <= 0:
             return
         producer_id, producer_epoch, sequence, records = struct.unpack_from(">qhii", data, at + 43)
-        yield BatchHeader(base, epoch, producer_id, producer_epoch, sequence, records)
+        yield BatchHeader(base, epoch, producer_id, producer_epoch, sequence, records, at, 12 + length)
         at += 12 + length
 
 
 def out_of_order(folder: Path, topic: str, partition: int) -> list[str]:
     """Where sequences do not follow each other, in each copy of the partition below a folder of brokers: a line each."""
     found = []
-    for segment in sorted(folder.glob(f"**/{topic}-{partition}/*.log")):
+    for segment in segments(folder, topic, partition):
         for before, after in pairwise(batch_headers(segment)):
             if after.base_sequence != before.base_sequence + before.records:
                 found.append(f"{segment.parent.parent.parent.name}: {before} then {after}")

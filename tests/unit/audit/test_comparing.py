@@ -145,7 +145,7 @@ def with_faults(records, offsets, chance, faults):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_each_of_250_random_faults_is_named_with_both_offsets_and_none_is_invented(seed):
-    """2,000 in all, in chunks whose limits fall anywhere; `make endurance` puts in 10,000 on disk."""
+    """2,000 in all, in chunks whose limits fall anywhere. The scenario `rot` of `make endurance` puts 10,000 on disks."""
     chance = random.Random(seed)
     records, offsets, source = source_log(3000, chance)
     numbered, expected = with_faults(records, offsets, chance, 250)
