@@ -6,17 +6,17 @@ continues at the next offset at which they can.
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from strait.audit.feed import Hole, Item
+from strait.audit.recognizing import Recognized, recognize
 from strait.errors import CorruptBatch
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs, RawPart
-from strait.wire.batch import CONTROL, Batch, check, parse, split_batches
+from strait.wire.batch import CONTROL, Batch, check, parse
 from strait.wire.rebatch import without_aborted
 
 READ_BYTES = 4 << 20
@@ -69,6 +69,7 @@ class LogSide:
     Attributes:
         skipped_producers: producer IDs whose batches the link does not copy.
         skipped: records in such batches that were read.
+        compacted: there may be offsets without a record.
         readable: the end of the partition that was read last.
     """
 
@@ -76,7 +77,9 @@ class LogSide:
     pace: Pace
     skipped_producers: Collection[int] = ()
     skipped: int = 0
+    compacted: bool = False
     readable: int = 0
+    _first: int = 0
 
     def items(self, place: TopicPartition, first: int, end: int) -> Generator[Item, None, None]:
         """Yield the batches that hold offsets in [``first``, ``end``), and the holes between them. Batches of markers,
@@ -88,6 +91,7 @@ class LogSide:
         if first >= end:
             return
         self.readable = 0
+        self._first = first
         with ThreadPoolExecutor(1) as pool:
             upcoming = pool.submit(self._read, place, first, end)
             while True:
@@ -116,7 +120,7 @@ class LogSide:
             self.pace.sleep(
                 max(_PAUSE_SECONDS, part.throttle_ms / 1000)
             )  # a broker with a quota replies without records
-        return self._after_hole(place, at, end)
+        return self._from_before(place, at, end) or self._after_hole(place, at, end)
 
     def _part(self, place: TopicPartition, at: int) -> RawPart:
         part = self.logs.read_raw(place, at, self.pace.bytes_at_once, committed=True)
@@ -125,15 +129,41 @@ class LogSide:
         return part
 
     def _reply(self, place: TopicPartition, part: RawPart, at: int, end: int) -> _Reply:
-        found = _ascending(part)
-        batches = [batch for batch in found if at < batch.next_offset and batch.base_offset < end]
-        items: list[Item] = [self._counted(batch) for batch in batches]
-        following = max([at, *(batch.next_offset for batch in found)])
-        if following >= end:
+        found = recognize(part.records, at, part.readable, inside=at == self._first)
+        gap = bool(found.items) and _first(found.items[0]) > at > part.start
+        if not found.items or isinstance(found.items[0], Hole) or (gap and not self.compacted):
+            return self._from_before(place, at, end) or self._made(found, part, place, at, end)
+        return self._made(found, part, place, at, end)
+
+    def _made(self, found: Recognized, part: RawPart, place: TopicPartition, at: int, end: int) -> _Reply:
+        """Return the recognized items of the range; if bytes were not recognized, also the items after these."""
+        items = [
+            self._counted(item) if isinstance(item, Batch) else Hole(max(item.first, at), min(item.end, end), item.why)
+            for item in _committed(found.items, part)
+            if _end(item) > at and _first(item) < end
+        ]
+        if found.next >= end:
             return _Reply(items, None)
-        if following == at:  # else it is read again from there, since a wrong length hides the batches after its own
-            return self._after_hole(place, at, end)
-        return _Reply(items, following)
+        if found.next > at and not found.doubtful:
+            return _Reply(items, found.next)
+        rest = self._after_hole(place, max(at, found.next), end)
+        return _Reply([*items, *rest.items], rest.next)
+
+    def _from_before(self, place: TopicPartition, at: int, end: int) -> _Reply | None:
+        """Read from an earlier offset, since a broker may not find this one if a header is damaged. It sends the bytes
+        that follow, damaged or not. None: the earlier ones are no help."""
+        step = 1
+        while step <= at:
+            with contextlib.suppress(CorruptBatch):
+                part = self._part(place, at - step)
+                if part.outside:
+                    return None
+                if len(part.records):
+                    found = recognize(part.records, at - step, part.readable, inside=True, suspect=at)
+                    if found.items and isinstance(found.items[0], Batch) and _first(found.items[0]) <= at - step:
+                        return self._made(found, part, place, at, end) if found.next > at else None
+            step *= 2
+        return None
 
     def _counted(self, batch: Batch) -> Batch:
         if batch.records and batch.magic == 2 and batch.producer_id in self.skipped_producers:
@@ -167,31 +197,34 @@ class LogSide:
     def _first_batch(self, place: TopicPartition, offset: int) -> Batch | None:
         """Return the batch that holds the offset, or the next one, if it can be read."""
         with contextlib.suppress(CorruptBatch):
-            first = next(iter(_ascending(self._part(place, offset))), None)
-            if first is not None and first.next_offset > offset:
+            part = self._part(place, offset)
+            found = recognize(part.records, offset, part.readable, inside=True)
+            first = next(_committed(found.items[:1], part), None)
+            if isinstance(first, Batch) and first.next_offset > offset:
                 check(first)
                 return first
         return None
 
 
-def _ascending(part: RawPart) -> list[Batch]:
-    """Return the batches of a reply up to the first impossible one."""
-    found: list[Batch] = []
-    with contextlib.suppress(CorruptBatch):
-        for batch in split_batches(part.records, checked_to=-1):
-            found.append(batch)
-    for place, (one, other) in enumerate(pairwise(found)):
-        if other.magic == 2 and other.base_offset < one.next_offset:
-            before = found[place - 1].next_offset if place else 0
-            found = found[: place if other.base_offset >= before else place + 1]
-            break
-    return list(_committed(found, part))
+def _first(item: Item) -> int:
+    return item.base_offset if isinstance(item, Batch) else item.first
 
 
-def _committed(found: list[Batch], part: RawPart) -> Iterator[Batch]:
-    """Yield the batches; markers and aborted ones have 0 records. A damaged batch may have the attributes of a marker."""
-    for batch in without_aborted(iter(found), part.aborted):
-        if batch.attributes & CONTROL and batch.magic == 2 and len(batch.view) > _MARKER_BYTES:
+def _end(item: Item) -> int:
+    return item.next_offset if isinstance(item, Batch) else item.end
+
+
+def _committed(found: Sequence[Item], part: RawPart) -> Iterator[Item]:
+    """Yield the items; markers and aborted batches have 0 records. A damaged batch may have the attributes of a marker."""
+    batches = without_aborted((item for item in found if isinstance(item, Batch)), part.aborted)
+    for item in found:
+        batch = next(batches) if isinstance(item, Batch) else item
+        if (
+            isinstance(batch, Batch)
+            and batch.attributes & CONTROL
+            and batch.magic == 2
+            and len(batch.view) > _MARKER_BYTES
+        ):
             yield parse(batch.view)
         else:
             yield batch

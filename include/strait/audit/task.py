@@ -55,6 +55,7 @@ class Auditor:
         """Compare a chunk. If a cluster does not serve it, the result has the error."""
         began, cpu = time.monotonic(), time.process_time()
         self._source.skipped_producers, self._source.skipped = frozenset(chunk.facts.skipped_producers), 0
+        self._source.compacted, self._copy.compacted = chunk.facts.source_compacted, chunk.facts.copy_compacted
         tail, error, found = 0, "", Compared()
         try:
             found, tail = self._compared(chunk)

@@ -2,6 +2,7 @@
 
 import random
 import struct
+import zlib
 
 import pytest
 
@@ -10,7 +11,7 @@ from strait.audit.reading import LogSide, Pace
 from strait.errors import CorruptBatch
 from strait.model import TopicPartition
 from strait.net.partition_logs import RawPart
-from strait.wire.batch import CONTROL, TRANSACTIONAL, parse
+from strait.wire.batch import CONTROL, TRANSACTIONAL, parse, split_batches
 from support.audited import PRODUCER, batch_at, flipped, log_of, record, resealed
 
 PLACE = TopicPartition("t", 0)
@@ -176,3 +177,13 @@ def test_a_broker_that_finds_the_next_batch_only_by_its_last_offset_hides_one_ba
         assert named == [one.base_offset for one in batches if one is not damaged and one.base_offset < end]
     found = read(Indexed(batches), following.base_offset + 1)
     assert [one.base_offset for one in found] == [one.base_offset for one in batches[10:]], "nothing is damaged there"
+
+
+def test_messages_of_an_old_format_are_read_to_the_last_however_small():
+    def message(offset):
+        body = struct.pack(">bbqiiB", 1, 0, 1_700_000_000_000, -1, 1, 7)
+        return next(split_batches(memoryview(struct.pack(">qiI", offset, 4 + len(body), zlib.crc32(body)) + body)))
+
+    log = Log([message(offset) for offset in range(5)])
+    assert [one.base_offset for one in read(log)] == [0, 1, 2, 3, 4]
+    assert log.reads == 2, "nothing was searched for"
