@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import yaml
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from strait.cli.main import app
+from strait.errors import StateError
+from support.fixtures.waiting import eventually
 from support.kafka.records import read_all
 from support.kafka.topics import create
 from support.links.auditing import audit_copies
@@ -58,3 +61,15 @@ def test_missing_and_different_records_are_exported(clusters: Any, topic_name: s
     assert sorted((one["partition"], one["offset"]) for one in lines) == [(0, 5), (0, 6), (0, 19_000), (1, 7)]
     again = export()
     assert again.exit_code != 0 and "exists" in str(again.exception)
+
+    admin = AdminClient(source.client_properties)
+    (deleted,) = admin.delete_topics([topic_name]).values()
+    deleted.result(30)
+
+    def refused() -> bool:
+        out.unlink(missing_ok=True)
+        gone = export().exception
+        return isinstance(gone, StateError) and "deleted or recreated" in str(gone)
+
+    eventually(refused, what="the deletion is seen by every broker")
+    assert not out.exists()
