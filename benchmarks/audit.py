@@ -74,7 +74,8 @@ def copy(source: Cluster, destination: Cluster, folder: Path) -> None:
         {
             "clusters": {"a": source.client_properties, "b": destination.client_properties},
             "links": {"a-to-b": {"source": "a", "destination": "b", "topics": {"include": [TOPIC]}}},
-        }
+        },
+        where="links file",
     )
     stop = threading.Event()
     with Control(file, "a-to-b") as control:

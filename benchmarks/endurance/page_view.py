@@ -3,6 +3,7 @@ that its first question starts, and the answers once that has looked. Prints the
 
 import json
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -10,8 +11,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
 
 from strait.config.links import load_link
 from strait.exporter.watch import LinkWatch
+from strait.waiting import unix_ms
 from strait_airflow.page.views.details import link_details, partition_runs
-from strait_airflow.page.views.links import Question, partition_page
+from strait_airflow.page.views.links import Now, Question, partition_page
 from strait_airflow.page.watches.runs import RunsWatch
 from support.fixtures.waiting import eventually
 
@@ -24,7 +26,10 @@ def main() -> None:
     watch = LinkWatch(load, link, interval_seconds=2.0)
     watch.start()
     eventually(lambda: watch.newest, what="a first look", within_seconds=_PATIENCE_SECONDS)
-    answers = [link_details(link, watch.newest), partition_page(watch.newest, Question())]
+    answers = [
+        link_details(link, watch.newest, Now(time.monotonic(), unix_ms())),
+        partition_page(watch.newest, Question()),
+    ]
     if more:
         runs = RunsWatch(load, link)
         runs.start()

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
+from strait.waiting import unix_ms
 from strait_airflow.page.observers import observers
 from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import Changes, VisibleLink, VisibleLinks
@@ -62,4 +63,4 @@ def partitions(
 
 
 def _now() -> Now:
-    return Now(time.monotonic(), time.time_ns() // 1_000_000)
+    return Now(time.monotonic(), unix_ms())
