@@ -202,6 +202,7 @@ def test_what_was_never_copied_is_named_and_exported_and_nothing_else(
     site.write("early", 40)
     for partition in range(PARTITIONS):
         site.until_copied(partition)
+    assert f"link {site.link}: the destination has every record of" in site.command("tail", "list")
     site.pause(1)
     site.write("middle", 20)
     site.until_copied(0)

@@ -200,7 +200,7 @@ def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -
         stopped = reader.resumption.stopped
         gone = [loss.model_dump() for loss in dropped]
         seen = {
-            "link": reader.link,
+            "link": reader.link.name,
             "stopped": stopped,
             "partitions": rows,
             "transactions": transactions,
@@ -210,7 +210,7 @@ def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -
         return
     if not shown:
         but = ", but for what was dropped" if dropped else ""
-        echo(f"link {reader.link}: the destination has every record of {len(parts)} partitions{but}")
+        echo(f"link {reader.link.name}: the destination has every record of {len(parts)} partitions{but}")
         _show_dropped(dropped)
         return
 

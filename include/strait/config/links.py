@@ -191,7 +191,8 @@ class LinksFile(Settings):
     """All clusters and all links."""
 
     clusters: Mapping[Name, Mapping[str, str]] = Field(
-        description="Cluster name -> librdkafka properties (`bootstrap.servers`, `security.protocol`, …)."
+        repr=False,  # they may hold passwords
+        description="Cluster name -> librdkafka properties (`bootstrap.servers`, `security.protocol`, …).",
     )
     links: Mapping[Name, Link] = Field(description="Link name -> its settings.")
     pools: Mapping[Name, Pool] = Field(

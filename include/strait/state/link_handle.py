@@ -1,7 +1,7 @@
 """A link with its two clusters: the first argument of all code that reads or changes one link."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
@@ -53,7 +53,7 @@ class ConfiguredLink(LinkHandle):
     """A link of a links file, with its settings. ``file`` also has the clusters, and the other links as far as they were
     read."""
 
-    file: LinksFile
+    file: LinksFile = field(repr=False)  # its clusters may hold passwords
 
     @classmethod
     def of(cls, file: LinksFile, name: str) -> Self:
