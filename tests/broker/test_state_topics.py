@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.kafka.reading import read_topic
-from strait.model import TopicPartition
+from strait.model import TopicFacts, TopicPartition
 from strait.planning.risks.state_safety import state_changes
 from strait.state.codec import encode, encode_key, run_key
 from strait.state.publisher import ControlPublisher
@@ -529,10 +529,14 @@ def test_an_empty_state_topic_of_the_wrong_form_is_corrected(
     places = [TopicPartition(topic, number) for topic in (reports, kept, plan) for number in range(partitions)]
     eventually(lambda: not admin.offsets_each(places, "end").failures, what="they have leaders")
     ensure_state_topics(admin, topic_name, None)
-    topics = admin.observe({reports, kept, plan}.__contains__, ("cleanup.policy", "max.message.bytes")).topics
-    assert {topic: topics[topic].partitions for topic in (reports, kept, plan)} == dict.fromkeys(
-        (reports, kept, plan), 1
-    )
+
+    def shown() -> Mapping[str, TopicFacts]:
+        """What the brokers show, once they show all of them in their new form."""
+        found = admin.observe({reports, kept, plan}.__contains__, ("cleanup.policy", "max.message.bytes")).topics
+        own = [found[topic].partitions for topic in (reports, kept, plan) if topic in found]
+        return found if own == [1, 1, 1] else {}
+
+    topics = eventually(shown, what="three topics of one partition each")
     assert topics[kept].configs == topics[plan].configs == {"cleanup.policy": "compact", "max.message.bytes": "8388608"}
     assert topics[reports].configs["cleanup.policy"] == "delete"
 
