@@ -1,5 +1,6 @@
 """The launcher with a shell script in the place of spark-submit: what becomes of processes, not of Spark."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -161,7 +162,15 @@ def test_stop_leaves_nothing_behind_whatever_groups_and_sessions_its_processes_m
 ) -> None:
     one = launcher("setsid sleep 600 & (setsid setsid sleep 600 &); sleep 600")
     one.submit(NAME, spec_path, Spark())
-    eventually(lambda: len([p for p in alive(one) if p.name() == "sleep"]) == 3, what="all have started")
+
+    def sleeping() -> int:
+        found = 0
+        for process in alive(one):
+            with contextlib.suppress(psutil.NoSuchProcess):  # a shell or a setsid that has just ended
+                found += process.name() == "sleep"
+        return found
+
+    eventually(lambda: sleeping() == 3, what="all have started")
     one.stop(NAME, grace_seconds=0)
     assert not alive(one)
     assert found(one).state is State.DEAD
