@@ -1,4 +1,5 @@
-"""The time of day, and the one way to repeat something until it holds or a time is over."""
+"""The time of day, and how to repeat something until it holds or a time is over; for programs that start on this machine
+see `strait.embedded.waiting`."""
 
 import time
 from collections.abc import Iterator

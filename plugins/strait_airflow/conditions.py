@@ -49,14 +49,11 @@ class CaughtUp:
     def __init__(self, data: Mapping[str, Any]) -> None:
         from strait.control.reaching import Reaching
         from strait.planning.status.up_to import UpTo
-        from strait.state.link_handle import ConfiguredLink
-        from strait_airflow.settings import clusters_of
+        from strait_airflow.settings import link_of
 
         self._data = {**data, "kind": "caught_up"}
         link, up_to = data["link"], UpTo.parse(data["to"])
-        self._reaching = Reaching(
-            ConfiguredLink.of(clusters_of(link), link), data["topics"], up_to, lateness_seconds=data["lateness_seconds"]
-        )
+        self._reaching = Reaching(link_of(link), data["topics"], up_to, lateness_seconds=data["lateness_seconds"])
 
     def look(self) -> str:
         return self._reaching.look()
@@ -79,11 +76,10 @@ class Health:
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        from strait.state.link_handle import ConfiguredLink
-        from strait_airflow.settings import clusters_of
+        from strait_airflow.settings import link_of
 
         self._data = {**data, "kind": "healthy"}
-        self._link = ConfiguredLink.of(clusters_of(data["link"]), data["link"])
+        self._link = link_of(data["link"])
 
     def look(self) -> str:
         from strait.control.link_status import link_groups

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from strait.waiting import unix_ms
 from strait_airflow.noticing import ACTED, WORK, Acted, reasons_of
-from strait_airflow.steps import ASK, Run, Steps, begin, last, now_ms
+from strait_airflow.steps import ASK, Run, Steps, begin, last
 from strait_airflow.submitting import due_applications
 from strait_airflow.watching import look_at
 
@@ -62,7 +63,7 @@ def monitor(link: str, notices: Sequence[Mapping[str, Any]], store: Store, run: 
         restart: a task group whose application the user wants to restart; "": none.
     """
     begin(link)
-    acted, began_ms = Acted.of(store.get(ACTED)), now_ms()
+    acted, began_ms = Acted.of(store.get(ACTED)), unix_ms()
     notices = () if run.cleared else notices  # their findings are old
     reasons = reasons_of(notices)
     for reason in reasons:

@@ -25,10 +25,9 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     from strait.planning.failover import summary
     from strait.planning.failover_report import screen
     from strait.planning.waves import Wave
-    from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
     from strait_airflow.hook_dags import run_dag
-    from strait_airflow.settings import clusters_of, with_live_topics
+    from strait_airflow.settings import link_of
 
     link = asked["link"]
     with airflow_errors():
@@ -51,7 +50,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
     )
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
-        of = ConfiguredLink.of(with_live_topics(clusters_of(link, reverse=True, beside=True), link), link)
+        of = link_of(link, live=True, reverse=True, beside=True)
         act = failover.dry_run if asked["dry_run"] else failover.run
         record = act(of, asked["kind"], settings, _tell, run_dag)
     if asked["dry_run"]:
@@ -66,13 +65,12 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
 def unfence(link: str, wave: "Wave") -> str:
     """Remove the last failover's ACLs; abort it if it runs and has not stopped the link. Return a result line."""
     from strait.control.failover import failover
-    from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
     from strait_airflow.hook_dags import run_dag
-    from strait_airflow.settings import clusters_of
+    from strait_airflow.settings import link_of
 
     with airflow_errors():
-        record, lifted = failover.unfence(ConfiguredLink.of(clusters_of(link), link), _tell, run_dag, wave)
+        record, lifted = failover.unfence(link_of(link), _tell, run_dag, wave)
     return f"link {link}: failover {record.id}, {record.outcome}: {lifted} ACLs removed"
 
 
@@ -88,14 +86,13 @@ def rehearsed(link: str, by: str, reason: str = "", wave: "Wave | None" = None) 
     from strait.control.failover import failover
     from strait.control.failover.turn import Settings
     from strait.planning.waves import WHOLE_LINK
-    from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
     from strait_airflow.hook_dags import run_dag
-    from strait_airflow.settings import clusters_of, with_live_topics
+    from strait_airflow.settings import link_of
 
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
-        of = ConfiguredLink.of(with_live_topics(clusters_of(link, reverse=True), link), link)
+        of = link_of(link, live=True, reverse=True)
         settings = Settings(by=by, reason=reason, wave=wave or WHOLE_LINK)
         return failover.rehearse(of, settings, _tell, run_dag)
 

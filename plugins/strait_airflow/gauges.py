@@ -3,9 +3,10 @@
 Tags distinguish links and topics. Plain StatsD drops tags, so use its DogStatsD or Influx form, or OpenTelemetry.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from strait.waiting import unix_ms
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -79,7 +80,7 @@ def measure(
         elif silent := [slot.silence for slot in status.slots if slot.silent]:
             lines.append(f"group {group}: {listed(silent)}")
     if state.group_sync is not None:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = unix_ms()
         send_groups(state.group_sync, now_ms)
         lines.append(summary(state.group_sync, now_ms))
         lines += [printable(f"consumer group {one.group}: {one.why}") for one in state.group_sync.out_of_sync]

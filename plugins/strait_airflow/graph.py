@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from strait.waiting import unix_ms
 from strait_airflow.noticing import JUDGED, Judged
-from strait_airflow.steps import Run, begin, last, now_ms, utc_text
+from strait_airflow.steps import Run, begin, last, utc_text
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset
@@ -104,11 +105,11 @@ def verdict(link: str, asset: "Asset", context: "Context") -> str:
         needs,
         judged,
         run.id,
-        now_ms(),
+        unix_ms(),
         submit_failed=any(task == SUBMIT for task, _ in failed),
     )
     if nothing_new:  # the run that has planned instead has judged, or will
-        store.set(JUDGED, judged.ending(run.id, now_ms()).data())
+        store.set(JUDGED, judged.ending(run.id, unix_ms()).data())
         if judged.known:
             raise_for(f"{STILL}: {', '.join(judged.known)}; {outcome['done']}", retriable=False)
         return last(outcome["done"])

@@ -27,12 +27,11 @@ class StraitHook(BaseHook):
 
     def get_conn(self) -> "ConfiguredLink":
         """Return the link with its clusters, whose properties contain secrets."""
-        from strait.state.link_handle import ConfiguredLink
         from strait_airflow.errors import airflow_errors
-        from strait_airflow.settings import clusters_of, with_live_topics
+        from strait_airflow.settings import link_of
 
         with airflow_errors(self.link):
-            return ConfiguredLink.of(with_live_topics(clusters_of(self.link), self.link), self.link)
+            return link_of(self.link, live=True)
 
     @property
     def page(self) -> str:

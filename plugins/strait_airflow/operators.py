@@ -88,14 +88,13 @@ class StraitResumeOperator(_LinkOperator):
     def execute(self, context: "Context") -> str:
         from strait.control.link_status import link_groups
         from strait.planning.plan.pauses import Scope
-        from strait.state.link_handle import ConfiguredLink
         from strait_airflow.errors import airflow_errors
         from strait_airflow.pausing import change
-        from strait_airflow.settings import clusters_of
+        from strait_airflow.settings import link_of
 
         with airflow_errors(self.link):
             scope = Scope.parse(self.part)
-            pauses = link_groups(ConfiguredLink.of(clusters_of(self.link), self.link)).pauses
+            pauses = link_groups(link_of(self.link)).pauses
         if scope not in {Scope.of(item) for item in pauses}:
             return f"link {self.link}: {scope} is not paused"
         return change(self.link, "resume", self.part, "", _by(context))

@@ -20,13 +20,12 @@ def change(link: str, action: Action, what: str, reason: str, by: str) -> str:
     """
     from strait.control import pausing, resolving
     from strait.planning.plan.pauses import Scope, described
-    from strait.state.link_handle import ConfiguredLink
     from strait_airflow.errors import airflow_errors
-    from strait_airflow.settings import clusters_of
+    from strait_airflow.settings import link_of
 
     log.info("on the page: %s", page_address(link))
     with airflow_errors():
-        scope, of = Scope.parse(what), ConfiguredLink.of(clusters_of(link), link)
+        scope, of = Scope.parse(what), link_of(link)
         if action == "pause":
             done = pausing.pause(of, scope, by=by, reason=reason)
         elif action == "resume":

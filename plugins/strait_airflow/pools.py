@@ -5,9 +5,10 @@ task `submit` in its graph: they take turns by a lock, so there is one submissio
 """
 
 import logging
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from strait.waiting import unix_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -168,7 +169,7 @@ class _PoolApplication:
         runs_with = None if found is None else self._launch.spec(found)
         current = runs_with if isinstance(runs_with, PoolSpec) else None
         history = () if insist else self._launch.history(self.name)
-        return decide(wanted, found, current, history, time.time_ns() // 1_000_000)
+        return decide(wanted, found, current, history, unix_ms())
 
     def _ended(self, found: "Application | None") -> str:
         return f": {self._launch.cause(found)}" if found is not None and not found.state.alive else ""

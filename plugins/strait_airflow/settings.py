@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from strait.config.links import Link, LinksFile, Spark, Topics
     from strait.errors import ConfigError
+    from strait.state.link_handle import ConfiguredLink
 
 CONNECTION_PREFIX = "strait_"
 VARIABLE_PREFIX = "strait_topics_"
@@ -105,6 +106,14 @@ def with_live_topics(file: "LinksFile", link: str) -> "LinksFile":
         return file
     live = with_topics(file.links[link], topics, where=f"Airflow Variable {variable_name(link)}")
     return file.model_copy(update={"links": {**file.links, link: live}})
+
+
+def link_of(link: str, *, live: bool = False, reverse: bool = False, beside: bool = False) -> "ConfiguredLink":
+    """Return the link of `clusters_of`. ``live``: with the topics of its Variable, if it exists."""
+    from strait.state.link_handle import ConfiguredLink
+
+    file = clusters_of(link, reverse=reverse, beside=beside)
+    return ConfiguredLink.of(with_live_topics(file, link) if live else file, link)
 
 
 class LiveSettings(NamedTuple):

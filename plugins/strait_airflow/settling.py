@@ -17,15 +17,14 @@ def settle(asked: Mapping[str, Any], by: str) -> str:
         by: user that triggered the DAG.
     """
     from strait.control.quarantine import Quarantine
-    from strait.state.link_handle import ConfiguredLink
     from strait.state.quarantine_log import Chosen
     from strait_airflow.errors import airflow_errors
-    from strait_airflow.settings import clusters_of
+    from strait_airflow.settings import link_of
 
     link, action = asked["link"], asked["action"]
     chosen = Chosen(asked["topic"] or None, asked["partition"], asked["reason"] or None)
     with airflow_errors():
-        quarantine = Quarantine(ConfiguredLink.of(clusters_of(link), link))
+        quarantine = Quarantine(link_of(link))
         if asked["dry_run"]:
             found = quarantine.unsettled(chosen)
             into = quarantine.targets(found, asked["to"] or None) if action == "replay" else {}

@@ -1,7 +1,6 @@
 """Parts that the tasks of a link's DAG share: the run, first and last log lines, and steps that fail separately."""
 
 import logging
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,8 +101,3 @@ def utc_text(at_ms: int) -> str:
     from strait.text import utc
 
     return f"{utc(at_ms)} UTC"
-
-
-def now_ms() -> int:
-    """Return the time in ms since 1970."""
-    return time.time_ns() // 1_000_000

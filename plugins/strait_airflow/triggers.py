@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from strait.waiting import unix_ms
 from strait_airflow.noticing import ACTED, FACTS, JUDGED, RETRY, Acted, Finding, Judged, Noticing
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class LinkTrigger(BaseEventTrigger):
                 facts, troubles = await loop.run_in_executor(thread, watch.look)
                 if facts:  # otherwise not everything has been read yet
                     facts |= background.facts(watch, resting=noticing.waits_for_plan)
-                    now_ms = time.time_ns() // 1_000_000
+                    now_ms = unix_ms()
                     asking = noticing.wakes(facts, troubles, now_ms)  # a run may have acted upon it
                     if asking or time.monotonic() > read_at + READ_STORED_EVERY_SECONDS:
                         (noticing.acted, noticing.judged), read_at = await self._stored(), time.monotonic()
@@ -142,6 +143,6 @@ def _payload(
         "reasons": ["no run has acted upon this link yet"] if new else reasons,
         "plan": any(name in FACTS or name == RETRY for name in due),
         "silent": silent,
-        "at_ms": time.time_ns() // 1_000_000,
+        "at_ms": unix_ms(),
         "seen": {name: fact.value for name, fact in facts.items()},
     }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from strait.waiting import unix_ms
 from strait_airflow.noticing import AWAY, Finding
 
 if TYPE_CHECKING:
@@ -287,7 +288,7 @@ class _Clusters:
         from strait.launch.base import State
         from strait.planning.status.health import IN_CLUSTER, ON_THIS_HOST, trouble_of
 
-        in_cluster, now_ms = self._file.links[self._link].spark.deploy_mode == "cluster", time.time_ns() // 1_000_000
+        in_cluster, now_ms = self._file.links[self._link].spark.deploy_mode == "cluster", unix_ms()
         patience = IN_CLUSTER if in_cluster else ON_THIS_HOST
         silent = self._hearing.silent(plan, now, patience)
         for standby in (False, True) if self._supervisor.has_standby(plan.group) else (False,):

@@ -19,12 +19,13 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.launch.applications import RESTART_LIMIT
 from strait.launch.base import Application
 from strait.state.link_handle import ConfiguredLink
+from strait.waiting import unix_ms
 from strait_airflow import control
 from strait_airflow.applications import launcher
 from strait_airflow.healthy import StartTrigger
 from strait_airflow.noticing import ACTED, Acted
 from strait_airflow.settings import clusters_of
-from strait_airflow.steps import Run, now_ms
+from strait_airflow.steps import Run
 from strait_airflow.submitting import submit
 from support.spark.idle import idle_spark_submit
 
@@ -86,7 +87,7 @@ def due(link: str, store: "Store | None" = None, restart: str = "") -> list[dict
     """The applications that a run of the link has to act upon: the boxes of its graph."""
     told = {"reasons": [], "plan": False, "silent": [], "at_ms": 0, "seen": {}}
     found = control.monitor(
-        link, [told], Store() if store is None else store, Run(uuid.uuid4().hex, now_ms()), restart=restart
+        link, [told], Store() if store is None else store, Run(uuid.uuid4().hex, unix_ms()), restart=restart
     )
     assert found.failures == []
     return found.due

@@ -23,11 +23,12 @@ from strait.launch.applications import RESTART_LIMIT
 from strait.launch.base import State
 from strait.planning.plan.planner import Proposal
 from strait.reasons import Reason
+from strait.waiting import unix_ms
 from strait_airflow import control
 from strait_airflow.applications import launcher
 from strait_airflow.failing_over import fail_over, rehearse
 from strait_airflow.noticing import ACTED, JUDGED, Acted, Judged
-from strait_airflow.steps import Run, now_ms
+from strait_airflow.steps import Run
 from strait_airflow.submitting import submit
 from strait_airflow.triggers import LinkTrigger
 from strait_airflow.verdict import verdict_of
@@ -104,7 +105,7 @@ TOLD = {"reasons": [], "plan": False, "silent": [], "at_ms": 0, "seen": {}}
 
 def act(link: str, notices, store: Store, *, restart: str = "", by: str = "Airflow") -> str:
     """A run of the link's DAG up to its verdict: the work that was done, or its failures."""
-    run = Run(uuid.uuid4().hex, now_ms(), by=by, manual=not notices)
+    run = Run(uuid.uuid4().hex, unix_ms(), by=by, manual=not notices)
     found = control.monitor(link, notices, store, run, restart=restart)
     lines, failures = [found.done], list(found.failures)
     for asked in found.due:
@@ -112,7 +113,7 @@ def act(link: str, notices, store: Store, *, restart: str = "", by: str = "Airfl
             lines.append(submit(link, asked, restart=asked["restart"])["line"])
         except AirflowException as error:
             failures.append(str(error))
-    verdict = verdict_of(failures, (), Judged.of(store.get(JUDGED)), run.id, now_ms())
+    verdict = verdict_of(failures, (), Judged.of(store.get(JUDGED)), run.id, unix_ms())
     store.set(JUDGED, verdict.judged.data())
     if verdict.lines:
         raise AirflowFailException("; ".join(verdict.lines))
@@ -247,7 +248,7 @@ def test_a_database_of_yesterday_does_not_change_the_topics_until_a_person_confi
 
 
 def test_a_run_that_was_asked_for_before_another_planned_ends_in_one_line(link, spark_submit_is_a_stand_in):
-    store, asked = Store(), Run("r0", now_ms(), manual=True)
+    store, asked = Store(), Run("r0", unix_ms(), manual=True)
     act(link, [], store)
     found = control.monitor(link, [], store, asked)
     assert (found.due, found.measure) == ([], False)
@@ -258,7 +259,7 @@ def test_a_restart_is_done_once_though_its_run_is_cleared_weeks_later(link, capl
     caplog.set_level(logging.INFO)
     store, name = Store(), f"strait-{link}-default"
     act(link, [], store)
-    first, wanted = launcher(Spark()).state(name), Run("r1", now_ms(), by="ann", manual=True)
+    first, wanted = launcher(Spark()).state(name), Run("r1", unix_ms(), by="ann", manual=True)
     (asked,) = control.monitor(link, [], store, wanted, restart="default").due
     submit(link, asked, restart=asked["restart"])
     second = launcher(Spark()).state(name)

@@ -80,9 +80,8 @@ class Reaching:
             ConfigError: the source has no topic of that name.
             ClusterUnavailable, NotAuthorized, StateError
         """
-        if self._topics and (
-            waits := self._fix(frozenset())
-        ):  # the link need not have a plan, nor its destination respond
+        # For topics that are named the link need not have a plan, nor its destination respond.
+        if self._topics and (waits := self._fix(frozenset())):
             return waits
         self._state.catch_up()
         if not self._state.plans:

@@ -10,6 +10,7 @@ from strait.reasons import Reason
 from strait.state.codec import run_key
 from strait.state.schema import Loss, OffsetMapping
 from strait.state.sink import StateSink
+from strait.waiting import unix_ms
 
 Side = Literal["source", "destination"]
 Action = Literal["halted", "continued", "restarted"]
@@ -154,7 +155,7 @@ class LossLedger:
             cause=cause.value,
             from_offset=lost[0],
             to_offset=lost[1],
-            at_ms=int(time.time() * 1000),
+            at_ms=unix_ms(),
             action=action,
             detail=detail,
         )

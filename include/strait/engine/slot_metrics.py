@@ -18,6 +18,7 @@ from strait.config.app_spec import AppSpec
 from strait.engine.partition.send_queue import OutBatch
 from strait.state.report_changes import ReportChanges, TrafficReport
 from strait.state.report_records import LATENCY_BOUNDS_MS, HeartbeatReport, PartitionReport, Report, ZoneTraffic
+from strait.waiting import unix_ms
 
 LATENCY_WINDOW_SECONDS = 60.0
 LATENCY_SAMPLES = 4096
@@ -50,7 +51,7 @@ class SlotMetrics:
         self._spec = spec
         self._slot = slot
         self._usage = usage
-        self._started_at_ms = int(time.time() * 1000)
+        self._started_at_ms = unix_ms()
         self._latencies_ms = array("d", bytes(8 * LATENCY_SAMPLES))  # the newest, in a ring
         self._taken_at = array("d", [-math.inf]) * LATENCY_SAMPLES  # monotonic seconds
         self._taken = 0
@@ -97,7 +98,7 @@ class SlotMetrics:
             part=0,
             parts=1,
             application=self.application,
-            at_ms=int(time.time() * 1000),
+            at_ms=unix_ms(),
             started_at_ms=self._started_at_ms,
             plan_version=plan_version,
             strait_version=__version__,
@@ -129,7 +130,7 @@ class SlotMetrics:
             group=self._spec.group,
             slot=self._slot,
             application=self.application,
-            at_ms=int(time.time() * 1000),
+            at_ms=unix_ms(),
             started_at_ms=self._started_at_ms,
             plan_version=plan_version,
             records_per_second=records_per_second,
@@ -146,7 +147,7 @@ class SlotMetrics:
             group=self._spec.group,
             slot=self._slot,
             application=self.application,
-            at_ms=int(time.time() * 1000),
+            at_ms=unix_ms(),
             started_at_ms=self._started_at_ms,
             traffic=zones,
         )

@@ -3,10 +3,10 @@
 Its own timestamp is one of the added headers, since the destination may have rejected the record for its timestamp.
 """
 
-import time
 from typing import NamedTuple
 
 from strait.reasons import Reason
+from strait.waiting import unix_ms
 from strait.wire.records import Record
 
 PREFIX = "strait."
@@ -34,7 +34,7 @@ def headers_of(quarantined: QuarantinedRecord) -> list[tuple[str, bytes | None]]
         "destination": quarantined.destination,
         "reason": quarantined.reason.value,
         "detail": quarantined.detail,
-        "quarantined_at_ms": int(time.time() * 1000),
+        "quarantined_at_ms": unix_ms(),
     }
     own = [
         (key.encode(errors="surrogateescape").decode(errors="replace"), value)

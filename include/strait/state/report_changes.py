@@ -30,14 +30,17 @@ KEPT = {"minute": 24 * 60, "hour": 35 * 24}
 so that the topic is as large after a year as after a month."""
 
 
-class ReportChanges(Record):
-    """Changes of one slot since its previous record, written once a second."""
-
+class _OfSlot(Record):
     v: Literal[1] = 1
     group: str
     slot: int
     application: Told = Field(description="As in the slot's reports.")
     at_ms: int
+
+
+class ReportChanges(_OfSlot):
+    """Changes of one slot since its previous record, written once a second."""
+
     started_at_ms: int = Field(description="As in the slot's reports.")
     plan_version: int = 0
     records_per_second: float = 0.0
@@ -51,26 +54,16 @@ class ReportChanges(Record):
     left: tuple[tuple[str, int], ...] = Field((), description="Topic and partition of those it copies no more.")
 
 
-class TrafficReport(Record):
+class TrafficReport(_OfSlot):
     """Bytes that a slot has exchanged with the brokers of each zone since its start."""
 
-    v: Literal[1] = 1
-    group: str
-    slot: int
-    application: Told = Field(description="As in the slot's reports.")
-    at_ms: int
     started_at_ms: int = Field(description="As in the slot's reports.")
     traffic: tuple[ZoneTraffic, ...] = Field((), max_length=MOST_ZONES)
 
 
-class FailureReport(Record):
+class FailureReport(_OfSlot):
     """Why a slot that shares its process with others has failed. It is started again, and reports once it runs."""
 
-    v: Literal[1] = 1
-    group: str
-    slot: int
-    application: Told = Field(description="As in the slot's reports.")
-    at_ms: int
     failure: Told = Field(description="The error.")
     restart_seconds: float = Field(description="Time until it is started again.")
 

@@ -11,6 +11,7 @@ from strait.errors import ConfigError, StraitError
 from strait.exporter.watch import LinkWatch
 from strait.planning.history.sample import Sample
 from strait.planning.status.rows import SILENT_MS
+from strait.waiting import unix_ms
 from strait_airflow.page.views.links import LOOK_SECONDS
 from strait_airflow.page.watches.applications import ApplicationsWatch
 from strait_airflow.page.watches.failovers import FailoversWatch
@@ -108,7 +109,7 @@ _pasts: dict[str, dict[int, Sample]] = defaultdict(dict)
 
 def _reports_now(link: str) -> "Reports | None":
     """Return the latest reports, except of slots that no longer report; None while the link cannot be observed."""
-    seen, since_ms = observers.newest(link), time.time_ns() // 1_000_000 - SILENT_MS
+    seen, since_ms = observers.newest(link), unix_ms() - SILENT_MS
     if seen is None or seen.error:
         return None
     return {slot: parts for slot, parts in seen.reports.items() if parts and parts[0].at_ms >= since_ms}

@@ -9,7 +9,6 @@
 """
 
 import random
-import time
 from collections import defaultdict
 
 from strait.engine.loss_ledger import LossLedger
@@ -36,6 +35,7 @@ from strait.net.event_loop import Loop
 from strait.net.tasks import RequestLost, run
 from strait.reasons import Reason
 from strait.state.sink import StateSink
+from strait.waiting import unix_ms
 
 FIND_SECONDS = 0.02
 _LOST = error_policy.Answer(Reason.DESTINATION_UNREACHABLE, error_policy.SOON_SECONDS)
@@ -99,7 +99,7 @@ class RecoveryCoordinator:
     def note_age(self, partition: Partition, batch: OutBatch) -> None:
         """Note the age of a queued batch. If its records are old, check for another instance that sends them before
         this one does."""
-        is_old = contention.note(partition, batch, int(time.time() * 1000))
+        is_old = contention.note(partition, batch, unix_ms())
         if is_old and partition not in self._unwatched and contention.is_stale(partition, self._loop.now):
             self._unwatched.add(partition)
 

@@ -1,10 +1,10 @@
 """Consumer groups of a link."""
 
-import time
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
 
+from strait.waiting import unix_ms
 from strait_airflow.page.observers import groups_observers, observers
 from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.security import VisibleLink
@@ -37,7 +37,7 @@ def group(name: VisibleLink, group: str, offset: Offset = 0, limit: Limit = 20) 
 
 
 def _sync(link: str) -> Sync:
-    seen, now_ms = observers.newest(link), time.time_ns() // 1_000_000
+    seen, now_ms = observers.newest(link), unix_ms()
     if seen is None or not seen.plans:
         return Sync(None, None, now_ms)
     return Sync(any(plan.consumer_groups for plan in seen.plans.values()), seen.group_sync, now_ms)

@@ -10,6 +10,7 @@ from strait.config.naming import application_of
 from strait.exporter.background import BackgroundWatch
 from strait.launch.overview import overview
 from strait.state.link_handle import ConfiguredLink
+from strait.waiting import unix_ms
 from strait_airflow.applications import launcher
 
 LOOK_SECONDS = 10.0
@@ -45,7 +46,7 @@ class ApplicationsWatch(BackgroundWatch[ApplicationsSeen]):
         return replace(self.newest or ApplicationsSeen(), error=error)
 
     def _look(self, link: Link) -> Iterator[dict[str, Any]]:
-        launch, now_ms = launcher(link.spark), time.time_ns() // 1_000_000
+        launch, now_ms = launcher(link.spark), unix_ms()
         for group in sorted(link.groups):
             for standby in (False, True) if link.pool is None else (False,):
                 name = application_of(self._link, link.pool, group, standby=standby)

@@ -9,6 +9,7 @@ from strait.consumer_groups.sync import GroupSync
 from strait.exporter.background import BackgroundWatch
 from strait.planning.consumer_groups import GroupStatus
 from strait.state.link_handle import ConfiguredLink
+from strait.waiting import unix_ms
 
 LOOK_SECONDS = 15.0
 
@@ -39,12 +40,8 @@ class GroupsWatch(BackgroundWatch[GroupsSeen]):
         with GroupSync(link, selected=selected, include_moved=settings.include_moved) as groups:
             while not self._stopped.is_set() and self._load() == link.file:  # called again if settings change
                 found = tuple(groups.status(unselected=True))
-                self.newest = GroupsSeen(_now_ms(), found)
+                self.newest = GroupsSeen(unix_ms(), found)
                 self._stopped.wait(LOOK_SECONDS)
 
     def _failed(self, link: ConfiguredLink | None, error: str) -> GroupsSeen:
-        return replace(self.newest or GroupsSeen(_now_ms()), error=error)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        return replace(self.newest or GroupsSeen(unix_ms()), error=error)

@@ -1,6 +1,5 @@
 """Metrics of a link over the last 24 h: read from the history that its slots roll up, then extended every minute."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from strait.exporter.background import BackgroundWatch
 from strait.planning.history.overrun import Reports
 from strait.planning.history.sample import Sample, sample_of, samples_of
 from strait.state.link_handle import ConfiguredLink
+from strait.waiting import unix_ms
 
 DAY_MS = 24 * 60 * 60_000
 HOUR_MS = 60 * 60_000
@@ -48,7 +48,7 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
         self._found = found
 
     def _follow(self, link: ConfiguredLink) -> None:
-        now_ms = _now_ms()
+        now_ms = unix_ms()
         points = list(history_points(*link.destination, link.name, "minute", now_ms - DAY_MS))
         hour_ms = (now_ms - HOUR_MS) // STEP_MS * STEP_MS
         past = samples_of(points, STEP_MS, now_ms - DAY_MS, hour_ms) + samples_of(points, MINUTE_MS, hour_ms, now_ms)
@@ -56,12 +56,12 @@ class HistoryWatch(BackgroundWatch[HistorySeen]):
         self.newest = HistorySeen(_kept(self._found, now_ms), whole=True)
         while not self._stopped.wait(_until_next_minute()):
             if (newest := self._now()) is not None:
-                at_ms = _now_ms() // MINUTE_MS * MINUTE_MS
+                at_ms = unix_ms() // MINUTE_MS * MINUTE_MS
                 self._found[at_ms] = sample_of(at_ms, newest)
-                self.newest = HistorySeen(_kept(self._found, _now_ms()), whole=True)
+                self.newest = HistorySeen(_kept(self._found, unix_ms()), whole=True)
 
     def _failed(self, link: ConfiguredLink | None, error: str) -> HistorySeen:
-        return HistorySeen(_kept(self._found, _now_ms()), whole=True, error=error)
+        return HistorySeen(_kept(self._found, unix_ms()), whole=True, error=error)
 
 
 def _kept(found: dict[int, Sample], now_ms: int) -> tuple[Sample, ...]:
@@ -73,8 +73,4 @@ def _kept(found: dict[int, Sample], now_ms: int) -> tuple[Sample, ...]:
 
 
 def _until_next_minute() -> float:
-    return (MINUTE_MS - _now_ms() % MINUTE_MS) / 1000
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return (MINUTE_MS - unix_ms() % MINUTE_MS) / 1000
