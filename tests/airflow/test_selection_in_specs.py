@@ -7,7 +7,7 @@ import pytest
 
 from strait.config.links import Topics, parse
 from strait.errors import ConfigError
-from strait_airflow import applications, control, pools, settings
+from strait_airflow import applications, settings, submitting
 
 
 @pytest.mark.parametrize("is_valid", [True, False])
@@ -23,16 +23,15 @@ def test_that_of_the_variable_unless_it_is_invalid(monkeypatch: pytest.MonkeyPat
             raise ConfigError("Variable", ["is invalid"])
         return Topics(include=("of-the-variable",))
 
-    def ensure_all(file: Any, link: str, *_: Any, **__: Any) -> list[str]:
+    def supervisor(file: Any, link: str, _: Any) -> Any:
         given.append(file.links[link].topics.include)
-        return ["done"]
+        launcher = SimpleNamespace(state=lambda _: None)
+        return SimpleNamespace(ensure=lambda *_, **__: ["done"], launcher=launcher)
 
     monkeypatch.setattr(settings, "clusters_of", lambda _: file)
     monkeypatch.setattr(settings, "_live_topics", of_the_variable)
-    monkeypatch.setattr(control, "_plans", lambda *_: ({"default": SimpleNamespace()}, {}, {}))
-    monkeypatch.setattr(applications, "launcher", lambda _: None)
-    monkeypatch.setattr(applications, "ensure_all", ensure_all)
-    monkeypatch.setattr(applications, "end_orphans", lambda _: [])
-    monkeypatch.setattr(pools, "tidy", lambda *_: [])
-    assert control.applications("l") == "done"
+    monkeypatch.setattr(submitting, "_plans", lambda *_: ({"default": SimpleNamespace()}, {}, {}))
+    monkeypatch.setattr(applications, "supervisor", supervisor)
+    asked = {"group": "default", "standby": False, "name": "strait-l-default"}
+    assert submitting.submit("l", asked)["line"] == "done"
     assert given == [("of-the-variable",) if is_valid else ("of-the-file",)]
