@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.options import ChosenLink, Output, OutputOption, link_command
 from strait.cli.printing import echo
 from strait.waiting import unix_ms
 
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 OTHER_HOME = "set STRAIT_HOME as the process that submits has it, on that host"
 
 
+@link_command
 def applications(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show a link's Spark applications on this machine.
@@ -27,11 +26,8 @@ def applications(
     With `-o wide`, a line for each submission.
     """
     from strait.config.home import home
-    from strait.config.links import load_link
 
-    name, _ = one_link(config, link, first)
-    asked = load_link(config, name).links[name]
-    found = list(_all(name, asked))
+    name, found = link.name, list(_all(link.name, link.load().settings))
     if output.structured:
         output.write({"link": name, "applications": found})
         return

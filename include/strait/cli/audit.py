@@ -13,12 +13,13 @@ from strait.cli.examples import examples
 from strait.cli.long_work import stop_signals
 from strait.cli.options import (
     DEFAULT_FILE,
+    ChosenLink,
     Command,
     ConfigOption,
-    LinkArgument,
     LinkOption,
     Output,
     OutputOption,
+    link_command,
     one_link,
     rate,
     time_ms,
@@ -187,26 +188,21 @@ def verify(
 
 
 @app.command("list", cls=Command, epilog=examples("audit list"))
+@link_command
 def list_(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List the audits of a link and their verdicts."""
     from strait.audit.publishing import AuditLog
-    from strait.config.links import load_link
 
-    name, _ = one_link(config, link, first)
-    file = load_link(config, name)
-    destination = file.links[name].destination
-    recorded = AuditLog(file.clusters[destination], destination, name).new()
+    recorded = AuditLog(*link.load().destination, link.name).new()
     found = list({one.id: one for one in recorded}.values())
     if output.structured:
         output.write([one.model_dump() for one in found])
         return
     if not found:
-        echo(f"link {name}: no audits recorded")
+        echo(f"link {link.name}: no audits recorded")
         return
     from strait.cli.tables import plain_table
     from strait.text import utc

@@ -5,18 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import (
-    DEFAULT_FILE,
-    ByOption,
-    ConfigOption,
-    LinkArgument,
-    LinkOption,
-    Output,
-    OutputOption,
-    myself,
-    one_link,
-    seconds,
-)
+from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself, seconds
 from strait.cli.printing import confirm, echo
 from strait.errors import ConfigError
 
@@ -93,10 +82,9 @@ GroupsOption = Annotated[
 ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, kept in the report.", show_default=False)]
 
 
+@link_command
 def failover(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     unplanned: Annotated[
         bool, typer.Option("--unplanned", help="The source is lost: ask it for nothing, and name what is missing.")
     ] = False,
@@ -149,9 +137,8 @@ def failover(
     from strait.planning.waves import Wave
     from strait.state.link_handle import ConfiguredLink
 
-    name, _ = one_link(config, link, first)
-    wave = Wave.of(topics or (), groups or ())
-    of = ConfiguredLink.of(load_link(config, name, reverse=True, beside=True), name)
+    name, wave = link.name, Wave.of(topics or (), groups or ())
+    of = ConfiguredLink.of(load_link(link.config, name, reverse=True, beside=True), name)
     if history:
         _show(failovers.history(of), name, output)
         return
@@ -189,10 +176,9 @@ def failover(
         raise typer.Exit(1)
 
 
+@link_command
 def failback(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     dry_run: DryRunOption = False,
     topics: TopicsOption = None,
     groups: GroupsOption = None,
@@ -212,10 +198,9 @@ def failback(
     """
     from strait.config.links import load_link
 
-    name, _ = one_link(config, link, first)
     failover(
-        _opposite(load_link(config, name, reverse=True), name),
-        config,
+        _opposite(load_link(link.config, link.name, reverse=True), link.name),
+        link.config,
         dry_run=dry_run,
         topics=topics,
         groups=groups,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strait.cli.applications import OTHER_HOME, launchers
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link
+from strait.cli.options import ChosenLink, link_command
 from strait.cli.printing import echo
 from strait.errors import ConfigError, StraitError
 
@@ -23,10 +23,9 @@ class NoLog(StraitError):
     """No application of the link has a log on this machine."""
 
 
+@link_command
 def logs(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     group: Annotated[str | None, typer.Option("--group", help="Only of this task group.", show_default=False)] = None,
     lines: Annotated[int, typer.Option("--lines", "-n", help="Lines from the end of each log.", min=0)] = 20,
     standby: Annotated[bool, typer.Option("--standby", help="Of the applications that stand by instead.")] = False,
@@ -38,10 +37,8 @@ def logs(
     printed on stderr.
     """
     from strait.config.home import home
-    from strait.config.links import load_link
 
-    name, _ = one_link(config, link, first)
-    asked = load_link(config, name).links[name]
+    name, asked = link.name, link.load().settings
     if group is not None and group not in asked.groups:
         raise ConfigError(f"link {name}", [f"has no task group {group!r}; groups: {', '.join(sorted(asked.groups))}"])
     found = _newest(name, asked, [group] if group is not None else sorted(asked.groups), standby=standby)

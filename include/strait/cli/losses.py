@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.options import ChosenLink, Output, OutputOption, link_command
 from strait.cli.printing import echo
 from strait.errors import ConfigError
 
@@ -13,31 +13,25 @@ if TYPE_CHECKING:
     from strait.state.schema import Loss
 
 
+@link_command
 def losses(
-    first: LinkArgument = None,
-    second: Annotated[
-        str | None, typer.Argument(metavar="TOPIC", help="Only this source topic.", show_default=False)
-    ] = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Only this source topic.", show_default=False)] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List records that were lost, and the action taken."""
-    from strait.state.link_handle import ConfiguredLink
-
-    name, topic = one_link(config, link, first, second, most=1)
-    with ConfiguredLink.load(config, name).state("plan", "losses") as state:
+    with link.load().state("plan", "losses") as state:
         state.catch_up()
         found = [loss for loss in state.losses if topic in ("", loss.topic)]
         if topic and not found:
-            _require_known(name, topic, state)
+            _require_known(link.name, topic, state)
         trouble = state.trouble
     if output.structured:
         output.write([loss.model_dump() for loss in found])
     elif found:
         _print(found)
     else:
-        echo(f"link {name}: no losses recorded" + (f" for topic {topic}" if topic else ""))
+        echo(f"link {link.name}: no losses recorded" + (f" for topic {topic}" if topic else ""))
     if trouble is not None:
         raise trouble
 

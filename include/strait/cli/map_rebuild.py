@@ -6,17 +6,7 @@ import typer
 
 from strait.cli.examples import examples
 from strait.cli.long_work import on_stderr
-from strait.cli.options import (
-    DEFAULT_FILE,
-    Command,
-    ConfigOption,
-    LinkArgument,
-    LinkOption,
-    Output,
-    OutputOption,
-    YesOption,
-    one_link,
-)
+from strait.cli.options import ChosenLink, Command, Output, OutputOption, YesOption, link_command
 from strait.cli.printing import confirm, echo
 
 if TYPE_CHECKING:
@@ -33,10 +23,9 @@ def _map() -> None:
 
 
 @app.command("rebuild", cls=Command, epilog=examples("map rebuild"))
+@link_command
 def rebuild(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     topic: Annotated[
         list[str] | None, typer.Option("--topic", help="Only this source topic. Repeatable.", show_default=False)
     ] = None,
@@ -54,19 +43,17 @@ def rebuild(
     Exits with 1 if a partition cannot be rebuilt.
     """
     from strait.control.map_rebuild import MapRebuild
-    from strait.state.link_handle import ConfiguredLink
 
-    name, _ = one_link(config, link, first)
-    rebuilding = MapRebuild(ConfiguredLink.load(config, name), on_stderr())
+    rebuilding = MapRebuild(link.load(), on_stderr())
     found = rebuilding.propose(topic or (), everything=everything)
     ready = [one for one in found if one.verdict == "ready"]
     if not dry_run and ready:
         if not yes:
-            _show(name, found, Output.TABLE, err=True)
+            _show(link.name, found, Output.TABLE, err=True)
             count = sum(len(one.entries) for one in ready)
             confirm(f"Write {count:,} entries for {len(ready):,} partitions?", err=True)
         found = rebuilding.carry_out(found)
-    _show(name, found, output)
+    _show(link.name, found, output)
     if any(one.verdict == "refused" for one in found):
         raise typer.Exit(1)
 

@@ -1,21 +1,27 @@
 """Options and output that commands share, so that all commands name and describe them alike."""
 
+import inspect
 import os
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
+from typer.models import ArgumentInfo
 
 from strait.cli.printing import echo, write_json
 from strait.errors import ConfigError
 from strait.text import bytes_per_second
+
+if TYPE_CHECKING:
+    from strait.state.link_handle import ConfiguredLink
 
 DEFAULT_FILE = Path("links.yaml")
 SCHEMA_VERSION = 1
@@ -220,6 +226,53 @@ def one_link(config: Path, link: str | None, *words: str | None, most: int = 0) 
     if len(rest) > most:
         raise ConfigError("command line", [f"unexpected argument {rest[most]!r}"])
     return link, "".join(rest)
+
+
+class ChosenLink(NamedTuple):
+    """The link that a command is for, and the links file that has it."""
+
+    name: str
+    config: Path
+
+    def load(self) -> "ConfiguredLink":
+        """Read the link and its clusters. Raises ConfigError."""
+        from strait.state.link_handle import ConfiguredLink
+
+        return ConfiguredLink.load(self.config, self.name)
+
+
+def link_command(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the argument LINK and the options `--file` and `--link` in place of its first parameter,
+    a `ChosenLink`.
+
+    The command may have one argument, which then follows LINK; its value is "" if there is none.
+    """
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+    arguments = [one for one in own if _is_argument(one)]
+
+    @wraps(command)
+    def run(first: str | None = None, config: Path = DEFAULT_FILE, link: str | None = None, **rest: Any) -> None:
+        words = [rest.pop(one.name) for one in arguments]
+        name, word = one_link(config, link, first, *words, most=len(words))
+        command(ChosenLink(name, config), *[word] * len(words), **rest)
+
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, annotation, default in (
+            ("first", LinkArgument, None),
+            ("config", ConfigOption, DEFAULT_FILE),
+            ("link", LinkOption, None),
+        )
+    ]
+    kept = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    whole = [shared[0], *kept[: len(arguments)], *shared[1:], *kept[len(arguments) :]]
+    run.__signature__ = inspect.Signature(whole)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in whole}
+    return run
+
+
+def _is_argument(parameter: inspect.Parameter) -> bool:
+    return any(isinstance(one, ArgumentInfo) for one in getattr(parameter.annotation, "__metadata__", ()))
 
 
 def known_links(config: Path, named: Sequence[str]) -> Sequence[str]:

@@ -4,26 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import (
-    DEFAULT_FILE,
-    ByOption,
-    ConfigOption,
-    LinkArgument,
-    LinkOption,
-    Output,
-    OutputOption,
-    myself,
-    one_link,
-)
+from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from strait.control.pausing import Edited
 
 WhatArgument = Annotated[
-    str | None,
+    str,
     typer.Argument(
         metavar="TOPIC[-PARTITION]", help="Source topic or partition. Default: the whole link.", show_default=False
     ),
@@ -32,11 +20,10 @@ WhatArgument = Annotated[
 ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, shown in `strait status`.", show_default=False)]
 
 
+@link_command
 def pause(
-    first: LinkArgument = None,
-    second: WhatArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
+    what: WhatArgument = "",
     reason: ReasonOption = "",
     by: ByOption = "",
     output: OutputOption = Output.TABLE,
@@ -47,19 +34,15 @@ def pause(
     """
     from strait.control import pausing
     from strait.planning.plan.pauses import Scope
-    from strait.state.link_handle import ConfiguredLink
 
-    name, what = one_link(config, link, first, second, most=1)
-    scope = Scope.parse(what)
-    done = pausing.pause(ConfiguredLink.load(config, name), scope, by=by or myself(), reason=reason)
-    _tell(name, f"{done.scope} is paused", done, output=output)
+    done = pausing.pause(link.load(), Scope.parse(what), by=by or myself(), reason=reason)
+    _tell(link.name, f"{done.scope} is paused", done, output=output)
 
 
+@link_command
 def resume(
-    first: LinkArgument = None,
-    second: WhatArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
+    what: WhatArgument = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Resume a paused link, topic or partition.
@@ -69,17 +52,14 @@ def resume(
     """
     from strait.control import pausing
     from strait.planning.plan.pauses import Scope
-    from strait.state.link_handle import ConfiguredLink
 
-    name, what = one_link(config, link, first, second, most=1)
-    done = pausing.resume(ConfiguredLink.load(config, name), Scope.parse(what))
-    _tell(name, f"{done.scope} is resumed", done, output=output)
+    done = pausing.resume(link.load(), Scope.parse(what))
+    _tell(link.name, f"{done.scope} is resumed", done, output=output)
 
 
+@link_command
 def stop(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     reason: ReasonOption = "",
     by: ByOption = "",
     output: OutputOption = Output.TABLE,
@@ -89,32 +69,27 @@ def stop(
     Only the plan is edited: no pending change of the configuration is applied, and the source may be unreachable. The
     link stays stopped until `strait start`, also if `strait run` is started again.
     """
-    _set_stopped(config, link, first, stopped=True, by=by or myself(), reason=reason, output=output)
+    _set_stopped(link, stopped=True, by=by or myself(), reason=reason, output=output)
 
 
+@link_command
 def start(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Let a stopped link run again.
 
     The monitor DAG submits its Spark applications; without Airflow run `strait run`.
     """
-    _set_stopped(config, link, first, stopped=False, by=myself(), reason="", output=output)
+    _set_stopped(link, stopped=False, by=myself(), reason="", output=output)
 
 
-def _set_stopped(
-    config: "Path", link: str | None, first: str | None, *, stopped: bool, by: str, reason: str, output: Output
-) -> None:
+def _set_stopped(link: ChosenLink, *, stopped: bool, by: str, reason: str, output: Output) -> None:
     from strait.control import pausing
-    from strait.state.link_handle import ConfiguredLink
 
-    name, _ = one_link(config, link, first)
-    done = pausing.set_stopped(ConfiguredLink.load(config, name), stopped=stopped, by=by, reason=reason)
+    done = pausing.set_stopped(link.load(), stopped=stopped, by=by, reason=reason)
     text = "stopped" if stopped else "started"
-    _tell(name, text if done.published else f"is {text} already", done, output=output)
+    _tell(link.name, text if done.published else f"is {text} already", done, output=output)
 
 
 def _tell(link: str, text: str, done: "Edited", *, output: Output) -> None:

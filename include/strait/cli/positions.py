@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import (
-    DEFAULT_FILE,
-    ConfigOption,
-    LinkArgument,
-    LinkOption,
-    Output,
-    OutputOption,
-    myself,
-    one_link,
-)
+from strait.cli.options import ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo, write
 from strait.errors import ConfigError
 
@@ -69,10 +60,9 @@ ClusterOption = Annotated[
 OnOption = Annotated[End, typer.Option("--on", help="Cluster of the offsets topic.", metavar="source|destination")]
 
 
+@link_command
 def export(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     form: FormatOption = Format.CSV,
     to_connect: Annotated[
         str | None,
@@ -95,11 +85,9 @@ def export(
     Exits with 1 if a position is not known exactly; `--to-connect` then writes nothing.
     """
     from strait.control import hand_over
-    from strait.state.link_handle import ConfiguredLink
     from strait.state.positions import MM2_CONNECTOR
 
-    name, _ = one_link(config, link, first)
-    of = ConfiguredLink.load(config, name)
+    name, of = link.name, link.load()
     alias = None if mirus else cluster or of.settings.naming.alias or of.source.name
     owner = connector or (name if mirus or form in (Format.MIRUS, Format.MIRUS_JSON) else MM2_CONNECTOR)
     if to_connect is None:
@@ -120,18 +108,17 @@ def export(
         raise typer.Exit(1)
 
 
+@link_command
 def import_(
-    first: LinkArgument = None,
-    second: Annotated[
-        str | None,
+    link: ChosenLink,
+    path: Annotated[
+        str,
         typer.Argument(
             metavar="FILE",
             help="CSV or JSON, of Strait or of Mirus' offset tool; `-`: standard input.",
             show_default=False,
         ),
-    ] = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    ] = "",
     from_connect: Annotated[
         str | None,
         typer.Option(
@@ -170,14 +157,12 @@ def import_(
     was killed. Imports all partitions or none; exits with 1 if one is rejected.
     """
     from strait.control.move_in import Force, MoveIn
-    from strait.state.link_handle import ConfiguredLink
 
-    name, path = one_link(config, link, first, second, most=1)
     if sum((bool(path), from_connect is not None, group is not None)) != 1:
         raise ConfigError("command line", ["name one of FILE, --from-connect and --group"])
     if force and not reason:
         raise ConfigError("command line", ["--force needs --reason"])
-    of = ConfiguredLink.load(config, name)
+    of = link.load()
     move_in = MoveIn(of)
     if from_connect is not None:
         stored = _from_connect(of, from_connect, on, connector, cluster)
@@ -186,7 +171,7 @@ def import_(
     moves = move_in.propose(stored, topic or (), force=force, complete=not path)
     if not dry_run:
         moves = move_in.carry_out(moves, Force(myself(), reason) if force else None)
-    _show(name, moves, output)
+    _show(link.name, moves, output)
     if any(move.verdict in ("refused", "started") for move in moves):
         raise typer.Exit(1)
 

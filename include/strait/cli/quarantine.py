@@ -6,23 +6,18 @@ import typer
 
 from strait.cli.examples import examples
 from strait.cli.options import (
-    DEFAULT_FILE,
+    ChosenLink,
     Command,
-    ConfigOption,
-    LinkArgument,
-    LinkOption,
     Output,
     OutputOption,
     PartitionOption,
     TopicOption,
     YesOption,
-    one_link,
+    link_command,
 )
 from strait.cli.printing import confirm, echo
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from strait.control.quarantine import Quarantine
     from strait.state.quarantine_log import Contents, Entry
 
@@ -35,10 +30,9 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would b
 
 
 @app.command("list", cls=Command, epilog=examples("quarantine list"))
+@link_command
 def list_(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     reason: ReasonOption = None,
@@ -48,19 +42,18 @@ def list_(
     """List quarantined records, with their source offsets and the reason for their rejection."""
     from strait.state.quarantine_log import Chosen
 
-    name, quarantine = _open(config, link, first)
+    quarantine = _open(link)
     contents = quarantine.contents()
     _tell_unknown(quarantine, contents)
     chosen = Chosen(topic, partition, reason)
     found = [entry for entry in contents.entries() if chosen.includes(entry) and (settled or not entry.settled)]
-    _show(found, output, f"link {name}: no quarantined records match")
+    _show(found, output, f"link {link.name}: no quarantined records match")
 
 
 @app.command(cls=Command, epilog=examples("quarantine replay"))
+@link_command
 def replay(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     reason: ReasonOption = None,
@@ -83,11 +76,11 @@ def replay(
     """
     from strait.state.quarantine_log import Chosen
 
-    name, quarantine = _open(config, link, first)
+    quarantine = _open(link)
     chosen = Chosen(topic, partition, reason)
     if dry_run:
         found = quarantine.unsettled(chosen)
-        _show(found, output, f"link {name}: no quarantined records match", into=quarantine.targets(found, to))
+        _show(found, output, f"link {link.name}: no quarantined records match", into=quarantine.targets(found, to))
         return
     with quarantine.settling() as settling:
         found = quarantine.unsettled(chosen)
@@ -98,10 +91,9 @@ def replay(
 
 
 @app.command(cls=Command, epilog=examples("quarantine drop"))
+@link_command
 def drop(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     reason: ReasonOption = None,
@@ -112,10 +104,10 @@ def drop(
     """Discard quarantined records. They stay in the topic, marked as discarded."""
     from strait.state.quarantine_log import Chosen
 
-    name, quarantine = _open(config, link, first)
+    quarantine = _open(link)
     chosen = Chosen(topic, partition, reason)
     if dry_run:
-        _show(quarantine.unsettled(chosen), output, f"link {name}: no quarantined records match")
+        _show(quarantine.unsettled(chosen), output, f"link {link.name}: no quarantined records match")
         return
     with quarantine.settling() as settling:
         found = quarantine.unsettled(chosen)
@@ -124,12 +116,10 @@ def drop(
         _tell("dropped", settling.drop(found), output)
 
 
-def _open(config: "Path", link: str | None, first: str | None) -> "tuple[str, Quarantine]":
+def _open(link: ChosenLink) -> "Quarantine":
     from strait.control.quarantine import Quarantine
-    from strait.state.link_handle import ConfiguredLink
 
-    name, _ = one_link(config, link, first)
-    return name, Quarantine(ConfiguredLink.load(config, name))
+    return Quarantine(link.load())
 
 
 def _tell_unknown(quarantine: "Quarantine", contents: "Contents") -> None:

@@ -4,25 +4,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from strait.cli.options import (
-    DEFAULT_FILE,
-    ByOption,
-    ConfigOption,
-    LinkArgument,
-    LinkOption,
-    Output,
-    OutputOption,
-    myself,
-    one_link,
-)
+from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo
 
 
+@link_command
 def resolve(
-    first: LinkArgument = None,
-    second: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Source topic.", show_default=False)] = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Source topic.", show_default=False)] = "",
     go_on: Annotated[
         bool,
         typer.Option(
@@ -45,20 +34,18 @@ def resolve(
     that was created again is copied from its first record by both options.
     """
     from strait.control import resolving
-    from strait.state.link_handle import ConfiguredLink
 
     if go_on == restart:
         raise typer.BadParameter("give either --continue or --restart")
-    name, topic = one_link(config, link, first, second, most=1)
     if not topic:
         raise typer.BadParameter("name the topic", param_hint="TOPIC")
     action: Literal["continue", "restart"] = "continue" if go_on else "restart"
-    done = resolving.resolve(ConfiguredLink.load(config, name), topic, action, by=by or myself(), reason=reason)
+    done = resolving.resolve(link.load(), topic, action, by=by or myself(), reason=reason)
     if output.structured:
         plans = {plan.group: plan.version for plan in done.published}
-        output.write({"link": name, "topic": topic, "action": action, "plans": plans})
+        output.write({"link": link.name, "topic": topic, "action": action, "plans": plans})
         return
     echo(
-        f"link {name}: {topic}: {action} is decided; the monitor DAG or `strait run` follows it with the next plan, "
-        f"`strait apply {name}` now"
+        f"link {link.name}: {topic}: {action} is decided; the monitor DAG or `strait run` follows it with the next plan, "
+        f"`strait apply {link.name}` now"
     )

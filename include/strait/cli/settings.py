@@ -3,17 +3,16 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, Output, OutputOption, one_link
+from strait.cli.options import ChosenLink, Output, OutputOption, link_command
 from strait.cli.printing import echo
 
 if TYPE_CHECKING:
     from strait.planning.plan.settings import InForce
 
 
+@link_command
 def settings(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the effective settings and their origins.
@@ -22,17 +21,16 @@ def settings(
     """
     from strait.control.plane import Control
 
-    name, _ = one_link(config, link, first)
-    with Control.of(config, name) as control:
+    with Control.of(link.config, link.name) as control:
         found = control.settings_in_force()
-    data = _data(name, found)
+    data = _data(link.name, found)
     if output.structured:
         output.write(data)
         return
     import yaml
 
-    echo("\n".join(f"# {line}" for line in _lines(found, str(config))))
-    echo(yaml.safe_dump({name: data["settings"]}, sort_keys=False, allow_unicode=True).rstrip())
+    echo("\n".join(f"# {line}" for line in _lines(found, str(link.config))))
+    echo(yaml.safe_dump({link.name: data["settings"]}, sort_keys=False, allow_unicode=True).rstrip())
 
 
 def _data(name: str, found: "InForce") -> dict[str, Any]:

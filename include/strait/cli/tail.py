@@ -9,20 +9,17 @@ import typer
 
 from strait.cli.examples import examples
 from strait.cli.options import (
-    DEFAULT_FILE,
+    ChosenLink,
     Command,
-    ConfigOption,
     DecidedByOption,
-    LinkArgument,
-    LinkOption,
     LossReasonOption,
     Output,
     OutputOption,
     PartitionOption,
     TopicOption,
     YesOption,
+    link_command,
     myself,
-    one_link,
 )
 from strait.cli.printing import confirm, echo
 from strait.cli.tail_copy import FromOption, copy, held_elsewhere, show_held
@@ -42,10 +39,9 @@ _KEY_CHARACTERS = 60
 
 
 @app.command("list", cls=Command, epilog=examples("tail list"))
+@link_command
 def list_(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     records: Annotated[
@@ -60,13 +56,13 @@ def list_(
     partition is unknown.
     """
     if other is not None:
-        held, chosen = held_elsewhere(config, link, first, other, topic, partition)
+        held, chosen = held_elsewhere(link, other, topic, partition)
         if records:
             _show_records(held.records(chosen), output)
         else:
             show_held(held, chosen, output)
         raise typer.Exit(0 if all(one.part.exact for one in chosen) else 1)
-    reader, parts = _open(config, link, first, topic, partition)
+    reader, parts = _open(link, topic, partition)
     if records:
         _show_records(reader.records(parts), output)
     else:
@@ -76,10 +72,9 @@ def list_(
 
 
 @app.command(cls=Command, epilog=examples("tail export"))
+@link_command
 def export(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     out: Annotated[
@@ -99,7 +94,7 @@ def export(
 
     if (out is None) == (to is None):
         raise typer.BadParameter("name either a file with --out, or a topic with --to")
-    reader, parts = _open(config, link, first, topic, partition)
+    reader, parts = _open(link, topic, partition)
     _require_known(reader, parts)
     if out is not None:
         counted, target = tail_export.to_file(out, reader.records(parts)), f"file {out}"
@@ -114,11 +109,10 @@ def export(
 
 
 @app.command(cls=Command, epilog=examples("tail drop"))
+@link_command
 def drop(
+    link: ChosenLink,
     reason: LossReasonOption,
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     by: DecidedByOption = "",
@@ -134,7 +128,7 @@ def drop(
     from strait.control.tail_drop import drop as drop_tail
     from strait.planning.tail import extents
 
-    reader, parts = _open(config, link, first, topic, partition)
+    reader, parts = _open(link, topic, partition)
     if dry_run:
         _show_parts(reader, parts, output)
         return
@@ -150,16 +144,12 @@ def drop(
         echo(f"dropped {count:,} records of {len(dropped)} partitions")
 
 
-def _open(
-    config: Path, link: str | None, first: str | None, topic: str | None, partition: int | None
-) -> "tuple[TailReader, list[TailPart]]":
+def _open(link: ChosenLink, topic: str | None, partition: int | None) -> "tuple[TailReader, list[TailPart]]":
     from strait.config.validation import did_you_mean
     from strait.control.tail import TailReader
     from strait.errors import ConfigError
-    from strait.state.link_handle import ConfiguredLink
 
-    name, _ = one_link(config, link, first)
-    reader = TailReader(ConfiguredLink.load(config, name))
+    name, reader = link.name, TailReader(link.load())
     known = {part.topic for part in reader.parts}
     if topic is not None and topic not in known:
         raise ConfigError(f"link {name}", [f"its plan has no topic {topic!r}{did_you_mean(topic, known)}"])

@@ -1,25 +1,21 @@
 """`strait tail copy`: records of a lost source that the destination of another link has."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strait.cli.options import (
-    DEFAULT_FILE,
-    ConfigOption,
+    ChosenLink,
     DecidedByOption,
-    LinkArgument,
-    LinkOption,
     LossReasonOption,
     Output,
     OutputOption,
     PartitionOption,
     TopicOption,
     YesOption,
+    link_command,
     myself,
-    one_link,
 )
 from strait.cli.printing import confirm, echo
 
@@ -34,12 +30,11 @@ _FROM_HELP = (
 FromOption = Annotated[str | None, typer.Option("--from", metavar="LINK", help=_FROM_HELP, show_default=False)]
 
 
+@link_command
 def copy(
+    link: ChosenLink,
     other: Annotated[str, typer.Option("--from", metavar="LINK", help=_FROM_HELP, show_default=False)],
     reason: LossReasonOption,
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     by: DecidedByOption = "",
@@ -55,7 +50,7 @@ def copy(
     from strait.control.tail_copy import copy as copy_held
     from strait.control.tail_drop import Decision
 
-    held, chosen = held_elsewhere(config, link, first, other, topic, partition)
+    held, chosen = held_elsewhere(link, other, topic, partition)
     if dry_run:
         show_held(held, chosen, output)
         return
@@ -72,18 +67,17 @@ def copy(
 
 
 def held_elsewhere(
-    config: Path, link: str | None, first: str | None, other: str, topic: str | None, partition: int | None
+    link: ChosenLink, other: str, topic: str | None, partition: int | None
 ) -> "tuple[HeldRecords, list[Held]]":
     """Return the reader, and the chosen partitions of which records are elsewhere."""
     from strait.config.links import load_link
     from strait.control.held_elsewhere import HeldRecords
     from strait.state.link_handle import ConfiguredLink
 
-    name, _ = one_link(config, link, first)
-    file = load_link(config, name, beside=True)
+    file = load_link(link.config, link.name, beside=True)
     if other not in file.links:
-        load_link(config, other)  # raises the error of an invalid one
-    reader = HeldRecords(ConfiguredLink.of(file, name), other)
+        load_link(link.config, other)  # raises the error of an invalid one
+    reader = HeldRecords(ConfiguredLink.of(file, link.name), other)
     chosen = [one for one in reader.held if topic in (None, one.part.topic) and partition in (None, one.part.partition)]
     return reader, chosen
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkArgument, LinkOption, one_link, seconds
+from strait.cli.options import ChosenLink, link_command, seconds
 from strait.cli.printing import echo
 from strait.errors import ClusterUnavailable, ConfigError, StateError, StraitError
 from strait.planning.status.figures import records_behind
@@ -34,10 +34,9 @@ class WaitTimeout(StraitError):
     """The link did not reach the state in time."""
 
 
+@link_command
 def wait(
-    first: LinkArgument = None,
-    config: ConfigOption = DEFAULT_FILE,
-    link: LinkOption = None,
+    link: ChosenLink,
     wanted: Annotated[
         Wanted,
         typer.Option(
@@ -70,11 +69,8 @@ def wait(
 
     Reports progress on stderr every 5 s. Exits with 1 if the timeout ends first.
     """
-    from strait.state.link_handle import ConfiguredLink
-
-    name, _ = one_link(config, link, first)
-    with _check(ConfiguredLink.load(config, name), wanted, to, topics or ()) as check:
-        _wait(name, wanted, check, timeout)
+    with _check(link.load(), wanted, to, topics or ()) as check:
+        _wait(link.name, wanted, check, timeout)
 
 
 @contextmanager
