@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.commits import before_pending, commits_of, in_sync, of_others, refusals, with_mark_alone
+from strait.consumer_groups.observed import ABSENT, ObservedGroups, groups_of
 from strait.consumer_groups.offsets import Offsets
 from strait.consumer_groups.two_way import TwoWay
 from strait.errors import ConfigError
@@ -50,28 +51,14 @@ _CHANGED = OffsetState.HELD_MOVED, "its offset on the destination has just chang
 
 
 Ours = dict[str, Mapping[TopicPartition, int]]
-_Told = Mapping[str, net.Offsets | int]
 _Refused = dict[str, dict[TopicPartition, tuple[OffsetState, str]]]
-
-
-class _Observed(NamedTuple):
-    """``here``, ``there``: groups of the source and of the destination; ``told``: their offsets on the source, or an
-    error code; ``plans``: versions of the current plans; ``planned``: source topics that the link replicates;
-    ``topics``: those of them whose offsets are synchronized."""
-
-    here: Mapping[str, GroupOnCluster]
-    there: Mapping[str, GroupOnCluster]
-    told: _Told
-    plans: Mapping[str, int]
-    planned: Collection[str]
-    topics: Collection[str]
 
 
 class _Look(NamedTuple):
     """``present``: offsets on the destination of the groups that were queried again."""
 
     found: list[GroupStatus]
-    observed: _Observed
+    observed: ObservedGroups
     present: Mapping[str, net.Offsets]
 
 
@@ -194,7 +181,7 @@ class GroupSync:
         now = time.monotonic()
         for name, told in observed.told.items():
             known = self._known.get(name)
-            if known and known.until > now and known.facts == _facts(name, observed):
+            if known and known.until > now and known.facts == observed.facts(name):
                 remembered[name] = known.status
             elif isinstance(told, int):
                 refusals[name] = f"reading its offsets on {self._link.source.name}: {error_policy.name(told)}"
@@ -204,12 +191,14 @@ class GroupSync:
         found = remembered | decided
         for name in found.keys() - remembered.keys():
             if found[name].at_rest:
-                self._known[name] = _Known(_facts(name, observed), found[name], now + _REMEMBERED_SECONDS)
+                self._known[name] = _Known(observed.facts(name), found[name], now + _REMEMBERED_SECONDS)
             else:
                 self._known.pop(name, None)
         for name in self._known.keys() - observed.here.keys():
             del self._known[name]
-        found |= {name: GroupStatus(name, observed.here[name], _there(name, observed)) for name in names - found.keys()}
+        found |= {
+            name: GroupStatus(name, observed.here[name], observed.on_destination(name)) for name in names - found.keys()
+        }
         shown = (found[name] for name in sorted(found) if name in names or found[name].offsets or found[name].refusal)
         return _Look(
             [status if self._chosen(status.group) else replace(status, selected=False) for status in shown],
@@ -220,8 +209,8 @@ class GroupSync:
     def _chosen(self, name: str) -> bool:
         return self._selected(name) and not reserved(name)
 
-    def _observe(self, names: set[str], *, unselected: bool) -> _Observed:
-        here = _sides(self._source)
+    def _observe(self, names: set[str], *, unselected: bool) -> ObservedGroups:
+        here = groups_of(self._source)
         self._check(names, here)
         plans = self._offsets.plans()
         topics = {topic.source for plan in plans.values() for topic in plan.topics}
@@ -236,9 +225,9 @@ class GroupSync:
         }
         share = {name for name in chosen if here[name].kind == SHARE}
         told = self._source.committed(chosen - share, last_stable=True) | self._shares_here.starts(share)
-        return _Observed(
+        return ObservedGroups(
             here,
-            _sides(self._destination),
+            groups_of(self._destination),
             told,
             {group: plan.version for group, plan in plans.items()},
             topics,
@@ -246,7 +235,7 @@ class GroupSync:
         )
 
     def _decide(
-        self, ours: Mapping[str, net.Offsets], refusals: Mapping[str, str], observed: _Observed
+        self, ours: Mapping[str, net.Offsets], refusals: Mapping[str, str], observed: ObservedGroups
     ) -> tuple[dict[str, GroupStatus], dict[str, net.Offsets]]:
         present: dict[str, net.Offsets] = {}
         refusals = dict(refusals)
@@ -266,16 +255,16 @@ class GroupSync:
             for name in ours.keys() - refusals.keys()
         }
         decided |= {
-            name: GroupStatus(name, observed.here[name], _there(name, observed), refusal=why)
+            name: GroupStatus(name, observed.here[name], observed.on_destination(name), refusal=why)
             for name, why in refusals.items()
         }
         return decided, present
 
-    def _present(self, names: Iterable[str], observed: _Observed) -> dict[str, net.Offsets | int]:
+    def _present(self, names: Iterable[str], observed: ObservedGroups) -> dict[str, net.Offsets | int]:
         """Return the groups' offsets on the destination, or the error code if it rejects the query."""
         names = set(names)
         share = {name for name in names if observed.here[name].kind == SHARE}
-        there = {name for name in share if _there(name, observed).kind == SHARE}
+        there = {name for name in share if observed.on_destination(name).kind == SHARE}
         found = self._destination.committed(names - share) | self._shares_there.starts(there)
         past = self._shares_there.with_past(there)
         return {name: {} for name in share - there} | {
@@ -283,7 +272,7 @@ class GroupSync:
         }
 
     def _status(
-        self, name: str, observed: _Observed, translations: Sequence[Translation], present: net.Offsets
+        self, name: str, observed: ObservedGroups, translations: Sequence[Translation], present: net.Offsets
     ) -> GroupStatus:
         places = {TopicPartition(found.to_topic, found.partition) for found in translations}
         own = {place for place, item in present.items() if item.epoch >= 0 and place in places}
@@ -292,7 +281,7 @@ class GroupSync:
         found = status_of(
             name,
             here,
-            _there(name, observed),
+            observed.on_destination(name),
             translations,
             {place: item.offset for place, item in present.items()},
             ours=ours,
@@ -320,21 +309,21 @@ class GroupSync:
         written: one may have been active meanwhile."""
         refused: _Refused = {}
         names = sorted(wanted)
-        sides = _sides(self._destination) if names else {}
+        sides = groups_of(self._destination) if names else {}
         for piece in pieces(names, _AT_ONCE):
             some = {name: wanted[name] for name in piece}
             now = self._present(some, look.observed)
             unchanged = {
                 name: offsets
                 for name, offsets in some.items()
-                if now[name] == look.present[name] and sides.get(name, GroupOnCluster()) == _there(name, look.observed)
+                if now[name] == look.present[name] and sides.get(name, ABSENT) == look.observed.on_destination(name)
             }
             codes = self._commit(unchanged, look.observed)
             refused |= {name: dict.fromkeys(some[name], _CHANGED) for name in some.keys() - unchanged.keys()}
             refused |= {name: refusals(of_group) for name, of_group in codes.items()}
         return refused
 
-    def _commit(self, wanted: Mapping[str, net.Offsets], observed: _Observed) -> dict[str, Codes]:
+    def _commit(self, wanted: Mapping[str, net.Offsets], observed: ObservedGroups) -> dict[str, Codes]:
         starts = {name: offsets for name, offsets in wanted.items() if observed.here[name].kind == SHARE}
         offsets = {name: offsets for name, offsets in wanted.items() if name not in starts}
         codes = self._destination.commit(offsets, RETENTION_MS)
@@ -342,20 +331,6 @@ class GroupSync:
         for name, of_group in self._destination.commit({n: o for n, o in again.items() if o}, RETENTION_MS).items():
             codes[name] = {**codes[name], **of_group}
         return codes | self._shares_there.alter(starts)
-
-
-def _facts(name: str, observed: _Observed) -> tuple[object, ...]:
-    """Return the facts that a group's status follows from, except for the link's progress and other clients' commits
-    for it."""
-    return observed.here[name], _there(name, observed), observed.told[name], observed.plans
-
-
-def _there(name: str, observed: _Observed) -> GroupOnCluster:
-    return observed.there.get(name, GroupOnCluster())
-
-
-def _sides(cluster: net.ConsumerGroups) -> dict[str, GroupOnCluster]:
-    return {name: GroupOnCluster(*group) for name, group in cluster.listed().items()}
 
 
 def _owned(starts: net.Offsets) -> net.Offsets:

@@ -7,6 +7,7 @@ dead, which it is.
 """
 
 import os
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,13 @@ import psutil
 from strait.waiting import tries
 
 MARK = "STRAIT_SUBMISSION"
+
+
+def with_parent(argv: Sequence[str]) -> list[str] | None:
+    """Return the command line as one that the kernel kills once the thread that starts it ends (Linux,
+    PR_SET_PDEATHSIG); None if this host lacks `setpriv` for that."""
+    setpriv = shutil.which("setpriv")
+    return None if setpriv is None else [setpriv, "--pdeathsig", "KILL", *argv]
 
 
 def find(below: Path) -> Mapping[Path, list[psutil.Process]]:

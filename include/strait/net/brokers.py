@@ -1,7 +1,6 @@
 """The brokers of a cluster, for occasional requests: any of them, each, the one at an address, a partition's leader."""
 
 import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +13,7 @@ from strait.net.addresses import parse_addresses
 from strait.net.handshake import Connection, dial
 from strait.net.known_topics import METADATA, metadata_request
 from strait.net.security import Security
+from strait.waiting import tries
 
 _PAUSE_SECONDS = 0.2
 _REPLY_BYTES = 64 << 20
@@ -112,11 +112,13 @@ def _addresses(reply: Any) -> dict[int, Address]:
 def until_answered(ask: Callable[[], _T], timeout_seconds: float) -> _T:
     """Return the result of ``ask``, repeated every 0.2 s while it fails with a retriable error. Raises the last error
     after ``timeout_seconds``, and any other error immediately."""
-    deadline = time.monotonic() + timeout_seconds
-    while True:
+    trouble: StraitError | None = None
+    for _ in tries(timeout_seconds, _PAUSE_SECONDS):
         try:
             return ask()
         except StraitError as error:
-            if not error.retriable or time.monotonic() > deadline:
+            if not error.retriable:
                 raise
-            time.sleep(_PAUSE_SECONDS)
+            trouble = error
+    assert trouble is not None
+    raise trouble

@@ -14,9 +14,8 @@ from confluent_kafka import Message
 from strait.config import naming
 from strait.errors import StraitError
 from strait.state.feed_thread import EOF, PIECES, Begin, Piece, Reading
-from strait.state.schema import OffsetMapping, Plan
-from strait.state.signing import Keys, Proof
-from strait.state.view import Kind, Place, StateView
+from strait.state.signing import Keys
+from strait.state.view import Kind, Place, ReadState, StateView
 
 
 class _Topic(NamedTuple):
@@ -61,7 +60,7 @@ class _LinkState:
         return self.view.apply(kind, message.key(), message.value(), place, message.headers() or ())
 
 
-class FollowedLink:
+class FollowedLink(ReadState):
     """The state of one link as one of its slots sees it; see `strait.engine.slot.FollowedState`."""
 
     def __init__(self, feed: "StateFeed", state: _LinkState, on_change: Callable[[], None]) -> None:
@@ -71,19 +70,8 @@ class FollowedLink:
         self.changed = True
 
     @property
-    def plans(self) -> Mapping[str, Plan]:
-        """Task group -> its current plan."""
-        return self._state.view.plans
-
-    @property
-    def proofs(self) -> Mapping[str, Proof]:
-        """Task group -> whether its current plan is proven by the keys in the cluster's properties."""
-        return self._state.view.proofs
-
-    @property
-    def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]:
-        """(source topic, partition) -> its offset segments, by sequence_base."""
-        return self._state.view.runs
+    def view(self) -> StateView:
+        return self._state.view
 
     @property
     def map_end(self) -> int:

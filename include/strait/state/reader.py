@@ -12,13 +12,10 @@ from strait.config.cluster_identity import expected_id, expecting, require_expec
 from strait.errors import ClusterUnavailable, ConfigError, OtherCluster, StateError
 from strait.kafka.clients import Rotation, Watch, ask
 from strait.state.consumer import state_consumer
-from strait.state.group_sync_records import GroupSyncReport
-from strait.state.report_changes import REPEAT_SECONDS, FailureReport
-from strait.state.report_records import Report
-from strait.state.schema import Loss, OffsetMapping, Plan
+from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.segments import DELETE_RETENTION_MS
-from strait.state.signing import Keys, Proof
-from strait.state.view import Kind, Place, StateView
+from strait.state.signing import Keys
+from strait.state.view import Kind, Place, ReadState, StateView
 
 REPORTS_SINCE_SECONDS = REPEAT_SECONDS + 15
 """Age of the oldest reports that are read at first: a slot reports each of its partitions within `REPEAT_SECONDS`."""
@@ -40,7 +37,7 @@ _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaEr
 Answer = TypeVar("Answer")
 
 
-class StateReader:
+class StateReader(ReadState):
     """The state of one link, read from its topics and kept up to date by `poll`.
 
     Only committed records are read. A state topic that does not exist yet is treated as empty; the next `catch_up`
@@ -82,59 +79,13 @@ class StateReader:
         self._consumer = self._make_consumer()
 
     @property
-    def plans(self) -> Mapping[str, Plan]:
-        """Task group -> its current plan."""
-        return self._view.plans
-
-    @property
-    def proofs(self) -> Mapping[str, Proof]:
-        """Task group -> whether its current plan is proven by the keys in the cluster's properties."""
-        return self._view.proofs
-
-    @property
-    def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]:
-        """(source topic, partition) -> its offset segments, by sequence_base."""
-        return self._view.runs
+    def view(self) -> StateView:
+        return self._view
 
     @property
     def map_end(self) -> int:
         """First offset of the map topic that was not read yet."""
         return self._next.get(self._map_topic, 0)
-
-    @property
-    def reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
-        """(task group, slot) -> the newest report of each application that runs this slot, with all its partitions."""
-        return self._view.reports
-
-    @property
-    def heard(self) -> Mapping[tuple[str, int], int]:
-        """When each slot has last reported anything, be it a failure, in ms since 1970."""
-        return self._view.reports.heard()
-
-    @property
-    def failures(self) -> Mapping[tuple[str, int], FailureReport]:
-        """The failures of slots that have not reported anything since."""
-        return self._view.reports.failures()
-
-    @property
-    def earlier_reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
-        """The reports from some seconds before, from which the slots' throughput is computed."""
-        return self._view.reports.earlier()
-
-    @property
-    def group_sync(self) -> GroupSyncReport | None:
-        """State of the consumer groups at their last synchronization; None: no recent report."""
-        return self._view.group_sync
-
-    @property
-    def losses(self) -> tuple[Loss, ...]:
-        """The loss log, in log order: the newest entries, or all of them."""
-        return self._view.losses.newest
-
-    @property
-    def loss_counts(self) -> Mapping[tuple[str, str], int]:
-        """(cause, action) -> number of entries in the loss log."""
-        return self._view.losses.counts
 
     @property
     def trouble(self) -> StateError | None:

@@ -18,6 +18,7 @@ A destination partition's *sequence* is the number of records that the link has 
 number; in a batch header it is that number mod 2^31.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -242,6 +243,11 @@ class Plan(Record):
     )
     published_at_ms: int = Field(ge=0)
     registered: bool = Field(False, description="The producer id was in strait.producers before this was published.")
+
+
+def newest_of(plans: Iterable[Plan]) -> Plan | None:
+    """Return the newest of a link's plans; the others are outdated if a process died between two publications."""
+    return max(plans, key=lambda plan: plan.published_at_ms, default=None)
 
 
 class OffsetMapping(Record):

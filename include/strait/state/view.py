@@ -4,7 +4,9 @@ A record that cannot be read changes nothing: the last valid value under its key
 until a valid record or a tombstone arrives under the same key.
 """
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from strait.config import naming
@@ -12,8 +14,10 @@ from strait.errors import StateError
 from strait.state.codec import PlanKey, Unreadable, decode, decode_key, decode_report
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.loss_log import LossLog
+from strait.state.report_changes import FailureReport
+from strait.state.report_records import Report
 from strait.state.runs import RunsByPartition
-from strait.state.schema import Loss, Plan
+from strait.state.schema import Loss, OffsetMapping, Plan
 from strait.state.signing import Headers, Keys, Proof
 from strait.state.slot_reports import SlotReports
 
@@ -115,3 +119,62 @@ class StateView:
             return False  # an unreadable record was never applied
         self.proofs.pop(group, None)
         return self.plans.pop(group, None) is not None
+
+
+class ReadState(ABC):
+    """The state of a link as far as a reader has read it."""
+
+    @property
+    @abstractmethod
+    def view(self) -> StateView:
+        """All of it; another object after the topics were read again from their start."""
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """Task group -> its current plan."""
+        return self.view.plans
+
+    @property
+    def proofs(self) -> Mapping[str, Proof]:
+        """Task group -> whether its current plan is proven by the keys in the cluster's properties."""
+        return self.view.proofs
+
+    @property
+    def runs(self) -> Mapping[tuple[str, int], tuple[OffsetMapping, ...]]:
+        """(source topic, partition) -> its offset segments, by sequence_base."""
+        return self.view.runs
+
+    @property
+    def reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
+        """(task group, slot) -> the newest report of each application that runs this slot, with all its partitions."""
+        return self.view.reports
+
+    @property
+    def heard(self) -> Mapping[tuple[str, int], int]:
+        """When each slot has last reported anything, be it a failure, in ms since 1970."""
+        return self.view.reports.heard()
+
+    @property
+    def failures(self) -> Mapping[tuple[str, int], FailureReport]:
+        """The failures of slots that have not reported anything since."""
+        return self.view.reports.failures()
+
+    @property
+    def earlier_reports(self) -> Mapping[tuple[str, int], tuple[Report, ...]]:
+        """The reports from some seconds before, from which the slots' throughput is computed."""
+        return self.view.reports.earlier()
+
+    @property
+    def group_sync(self) -> GroupSyncReport | None:
+        """State of the consumer groups at their last synchronization; None: no recent report."""
+        return self.view.group_sync
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """The loss log, in log order: the newest entries, or all of them."""
+        return self.view.losses.newest
+
+    @property
+    def loss_counts(self) -> Mapping[tuple[str, str], int]:
+        """(cause, action) -> number of entries in the loss log."""
+        return self.view.losses.counts

@@ -16,6 +16,7 @@ from typing import IO, Any, Protocol
 
 from strait.config.failover import Hook, When
 from strait.errors import FailoverTakenOver, HookFailed
+from strait.launch.processes import with_parent
 from strait.planning.failover import Check, Verdict
 from strait.state.failover_records import Failover
 from strait.state.link_handle import ConfiguredLink
@@ -115,13 +116,16 @@ def _run(hook: Hook, text: str, check: Callable[[], None]) -> str:
     command, too."""
     if shutil.which(hook.command[0]) is None:
         raise HookFailed("cannot be run: there is no such program on this host")
-    leash = [setpriv, "--pdeathsig", "KILL"] if (setpriv := shutil.which("setpriv")) else []
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as given:
         given.write(text.encode())
         given.seek(0)
         try:
             command = subprocess.Popen(
-                [*leash, *hook.command], stdin=given, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+                with_parent(hook.command) or hook.command,
+                stdin=given,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         except OSError as error:
             raise HookFailed(f"cannot be run: {error.strerror}") from None

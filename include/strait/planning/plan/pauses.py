@@ -16,7 +16,7 @@ from strait.planning.assignment.budgets import backfill_dealt_anew, dealt_anew
 from strait.planning.plan.draft import Draft
 from strait.reasons import Reason
 from strait.state.adoption import adopted
-from strait.state.schema import OffsetMapping, Pause, Plan, PlannedTopic, Waiting
+from strait.state.schema import OffsetMapping, Pause, Plan, PlannedTopic, Waiting, newest_of
 from strait.text import utc
 
 Pauses = Sequence[Pause]
@@ -67,11 +67,8 @@ class Scope(NamedTuple):
 
 
 def pauses_of(plans: Iterable[Plan]) -> tuple[Pause, ...]:
-    """Return the link's pauses, from the newest of its plans.
-
-    The others are outdated if a process died between two publications.
-    """
-    newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
+    """Return the link's pauses, from the newest of its plans."""
+    newest = newest_of(plans)
     return () if newest is None else newest.pauses
 
 

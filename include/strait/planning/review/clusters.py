@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.effect import Effect
-from strait.state.schema import Plan
+from strait.state.schema import Plan, newest_of
 
 Clusters = tuple[str, str]
 """Kafka's IDs of source and destination; "": unknown."""
@@ -17,7 +17,7 @@ def planned_clusters(plans: Iterable[Plan]) -> Clusters:
 
     Plans of older versions record only the source, as it was when the link started.
     """
-    newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
+    newest = newest_of(plans)
     if newest is None:
         return UNKNOWN
     return newest.source_cluster or _known(newest.copied_from), newest.destination_cluster

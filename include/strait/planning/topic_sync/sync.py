@@ -14,7 +14,7 @@ from strait.planning.topic_sync.growth import grown
 from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.retirement import Retirement, dated
 from strait.reasons import Reason
-from strait.state.schema import GivenAcl, Plan, Waiting
+from strait.state.schema import GivenAcl, Plan, Waiting, newest_of
 from strait.text import utc
 
 _NONE = Opposite()
@@ -39,7 +39,7 @@ class Memory:
         """Return the newest plan's state, which is the same in every task group's plan, and the waiting entries of all
         plans."""
         plans = tuple(plans)
-        newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
+        newest = newest_of(plans)
         if newest is None:
             return cls()
         acls = tuple(TopicAcl(**dict(acl)) for acl in newest.acls)

@@ -18,7 +18,7 @@ from strait.planning.topics.lost_mappings import Begun, judge_lost
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.start_offsets import StartAt
 from strait.reasons import Reason
-from strait.state.schema import Decision, Plan, TopicPolicy, Waiting
+from strait.state.schema import Decision, Plan, TopicPolicy, Waiting, newest_of
 from strait.text import utc
 
 RESOLVABLE = frozenset({Reason.DESTINATION_DELETED, Reason.DESTINATION_RECREATED, Reason.SOURCE_RECREATED})
@@ -54,7 +54,7 @@ class Trace(NamedTuple):
 
 def decisions_of(plans: Iterable[Plan]) -> tuple[Decision, ...]:
     """Return the link's decisions, from the newest of its plans."""
-    newest = max(plans, key=lambda plan: plan.published_at_ms, default=None)
+    newest = newest_of(plans)
     return () if newest is None else newest.decisions
 
 
