@@ -14,7 +14,7 @@ from strait.exporter.watch import LinkWatch
 from strait.waiting import unix_ms
 from strait_airflow.page.views.details import link_details, partition_runs
 from strait_airflow.page.views.links import Now, Question, partition_page
-from strait_airflow.page.watches.runs import RunsWatch
+from strait_airflow.page.watches.polled import RUNS, PolledWatch
 from support.fixtures.waiting import eventually
 
 _PATIENCE_SECONDS = 600.0
@@ -31,7 +31,7 @@ def main() -> None:
         partition_page(watch.newest, Question()),
     ]
     if more:
-        runs = RunsWatch(load, link)
+        runs = PolledWatch(RUNS, load, link)
         runs.start()
         eventually(lambda: runs.newest, what="a look at the map", within_seconds=_PATIENCE_SECONDS)
         answers.append(partition_runs(runs.newest, more[0], 0))

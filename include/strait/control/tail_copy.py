@@ -7,7 +7,7 @@ recognize the records as copies.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from strait.config import naming
 from strait.control.held_elsewhere import HeldRecords
@@ -15,6 +15,7 @@ from strait.control.registration import register_repair
 from strait.control.tail_drop import Decision, passed_over, require_at_rest
 from strait.errors import ClusterUnavailable, PlanConflict
 from strait.kafka.admin import Admin
+from strait.kafka.transactions import chunks
 from strait.model import TopicPartition
 from strait.planning.held_elsewhere import Held
 from strait.reasons import Reason
@@ -25,7 +26,6 @@ from strait.state.tail_records import TailRecord
 from strait.waiting import tries, unix_ms
 
 _CHUNK_RECORDS = 5_000
-_CHUNK_BYTES = 16 << 20
 _SECONDS = 30.0
 _PAUSE_SECONDS = 0.05
 
@@ -52,7 +52,7 @@ def copy(reader: HeldRecords, found: Sequence[Held], decision: Decision) -> Coun
             )
         for one in found:
             work = _Copying(reader, one, publication, state, decision)
-            for chunk in _chunks(reader.records([one])):
+            for chunk in chunks(reader.records([one]), lambda record: record.bytes, _CHUNK_RECORDS):
                 work.write(chunk)
                 counted[one.part.place] += len(chunk)
             work.finish()
@@ -112,19 +112,6 @@ class _Copying:
             action="continued",
             detail=f"{self._decision.by}: {self._decision.reason} ({records} records from link {self._reader.other})",
         )
-
-
-def _chunks(records: Iterator[TailRecord]) -> Iterator[list[TailRecord]]:
-    chunk: list[TailRecord] = []
-    size = 0
-    for record in records:
-        chunk.append(record)
-        size += record.bytes
-        if len(chunk) == _CHUNK_RECORDS or size >= _CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
 
 
 def _settled_end(admin: Admin, copy: TopicPartition) -> int:

@@ -152,14 +152,19 @@ def transactional_writer(
             producer.close()
 
 
-def chunks(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield the items in their order, in lists that each fit one transaction. ``size_of``: size of an item in bytes."""
+def chunks(items: Iterable[Item], size_of: Callable[[Item], int], most: int = _CHUNK_RECORDS) -> Iterator[list[Item]]:
+    """Yield the items in their order, in lists that each fit one transaction.
+
+    Args:
+        size_of: size of an item in bytes.
+        most: items of a list at most.
+    """
     chunk: list[Item] = []
     size = 0
     for item in items:
         chunk.append(item)
         size += size_of(item)
-        if len(chunk) == _CHUNK_RECORDS or size >= _CHUNK_BYTES:
+        if len(chunk) == most or size >= _CHUNK_BYTES:
             yield chunk
             chunk, size = [], 0
     if chunk:

@@ -13,12 +13,18 @@ from strait.planning.history.sample import Sample
 from strait.planning.status.rows import SILENT_MS
 from strait.waiting import unix_ms
 from strait_airflow.page.views.links import LOOK_SECONDS
-from strait_airflow.page.watches.applications import ApplicationsWatch
-from strait_airflow.page.watches.failovers import FailoversWatch
-from strait_airflow.page.watches.groups import GroupsWatch
 from strait_airflow.page.watches.history import HistoryWatch
-from strait_airflow.page.watches.quarantine import QuarantineWatch
-from strait_airflow.page.watches.runs import RunsWatch
+from strait_airflow.page.watches.polled import (
+    APPLICATIONS,
+    FAILOVERS,
+    GROUPS,
+    QUARANTINE,
+    RUNS,
+    Found,
+    Part,
+    PolledWatch,
+)
+from strait_airflow.page.watches.polled import Seen as Polled
 
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
@@ -92,17 +98,16 @@ def _load(link: str) -> "LinksFile":
         raise ConfigError(f"link {link}", [problem], hint="see the log of Airflow's API server") from error
 
 
-def _kind(make: Callable[[Callable[[], "LinksFile"], str], Watch[Seen]]) -> Observers[Seen]:
-    """Return observers of a kind of watch that needs only the link, as set by the links file and Connections."""
-    return Observers(lambda link: make(partial(_load, link), link))
+def _polled(part: Part[Found]) -> Observers[Polled[Found]]:
+    return Observers(lambda link: PolledWatch(part, partial(_load, link), link))
 
 
-observers = _kind(partial(LinkWatch, interval_seconds=LOOK_SECONDS))
-groups_observers = _kind(GroupsWatch)
-failovers_observers = _kind(FailoversWatch)
-applications_observers = _kind(ApplicationsWatch)
-quarantine_observers = _kind(QuarantineWatch)
-runs_observers = _kind(RunsWatch)
+observers = Observers(lambda link: LinkWatch(partial(_load, link), link, LOOK_SECONDS))
+applications_observers = _polled(APPLICATIONS)
+failovers_observers = _polled(FAILOVERS)
+groups_observers = _polled(GROUPS)
+quarantine_observers = _polled(QUARANTINE)
+runs_observers = _polled(RUNS)
 
 _pasts: dict[str, dict[int, Sample]] = defaultdict(dict)
 

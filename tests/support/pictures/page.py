@@ -36,10 +36,7 @@ from strait_airflow.page.views.groups import Sync, groups_page
 from strait_airflow.page.views.links import LinksQuestion, Now, Question, link_row, links_page, partition_page
 from strait_airflow.page.views.recovery import recovery_page, report
 from strait_airflow.page.views.topics import topic_page
-from strait_airflow.page.watches.applications import ApplicationsSeen
-from strait_airflow.page.watches.failovers import FailoversSeen
-from strait_airflow.page.watches.groups import GroupsSeen
-from strait_airflow.page.watches.runs import RunsSeen
+from strait_airflow.page.watches.polled import Seen
 
 STATIC = Path(project_root(), "plugins/strait_airflow/page/static")
 IMAGES = Path(project_root(), "docs/images")
@@ -167,13 +164,13 @@ def group(name: str, state: OffsetState, *, selected: bool = True) -> GroupStatu
     )
 
 
-GROUPS = GroupsSeen(
-    NOW_MS,
+GROUPS = Seen(
     (
         group("billing", OffsetState.AHEAD_OF_COPY),
         group("search", OffsetState.IN_SYNC),
         group("console", OffsetState.BEHIND, selected=False),
     ),
+    at_ms=NOW_MS,
 )
 
 
@@ -200,14 +197,14 @@ STEPS = steps(
     ("producers", "warning", "nothing was written to 35 partitions"),
     ("groups", "failed", "8 of 9 groups continue exactly where they stopped; not exactly: billing (3 behind)"),
 )
-FAILOVERS = FailoversSeen(
+FAILOVERS = Seen(
     (
         failover("rehearsed", "rehearsal", steps=STEPS, score=83),
         failover("wave", "planned", wave_topics=("orders",), **moved("orders", topics_left=2)),
         failover("moved", "planned", steps=STEPS[:2], still_paused=("orders",), **moved("payments", "clicks")),
     )
 )
-APPLICATIONS = ApplicationsSeen(
+APPLICATIONS = Seen(
     (
         {
             "name": "strait-shop-default",
@@ -252,7 +249,7 @@ class Made:
             f"{one}/partitions": lambda link: partition_page(self._one(link), Question(sort="state")),
             f"{one}/by_topic": lambda link: topic_page(self._one(link), search="", offset=0, limit=20),
             f"{one}/partition": self._partition,
-            f"{one}/runs": lambda link, topic, partition: partition_runs(RunsSeen({}), topic, int(partition)),
+            f"{one}/runs": lambda link, topic, partition: partition_runs(Seen({}), topic, int(partition)),
             f"{one}/history": lambda link: self._history(),
             f"{one}/applications": lambda link: applications_view(fresh(APPLICATIONS), self._one(link), logs=True),
             f"{one}/groups": self._groups,

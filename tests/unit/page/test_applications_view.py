@@ -3,7 +3,7 @@
 from strait.exporter.observation import Observation
 from strait.planning.status.status import SlotStatus, Status
 from strait_airflow.page.views.details import applications_view
-from strait_airflow.page.watches.applications import ApplicationsSeen
+from strait_airflow.page.watches.polled import Seen
 
 ONE = {
     "name": "strait-l-default",
@@ -20,19 +20,19 @@ def link(slot: SlotStatus) -> Observation:
 
 
 def words(slot: SlotStatus, **changed: object) -> str:
-    seen = ApplicationsSeen((ONE | changed,))
+    seen = Seen((ONE | changed,))
     return str(applications_view(seen, link(slot), logs=True)["applications"][0]["badge"]["word"])
 
 
 def test_lines_of_logs_are_for_those_who_may_read_logs():
-    seen = ApplicationsSeen((ONE,))
+    seen = Seen((ONE,))
     assert applications_view(seen, None, logs=True)["applications"][0]["log_lines"] == ["a line"]
     assert applications_view(seen, None, logs=False)["applications"][0]["log_lines"] == []
 
 
 def test_before_the_first_look_is_over_nothing_is_said_to_be_missing():
     assert applications_view(None, None, logs=True)["looking"]
-    assert not applications_view(ApplicationsSeen(error="gone"), None, logs=True)["looking"]
+    assert not applications_view(Seen((), "gone"), None, logs=True)["looking"]
 
 
 def test_one_that_runs_while_its_slots_do_not_report_is_not_well():

@@ -12,8 +12,7 @@ from strait.state.quarantine_log import Entry
 from strait.state.schema import Loss, Pause, Plan, PlannedTopic, TopicPolicy
 from strait_airflow.page.views.details import link_details, partition_details, partition_runs, quarantine_page
 from strait_airflow.page.views.links import Now
-from strait_airflow.page.watches.quarantine import QuarantineSeen
-from strait_airflow.page.watches.runs import RunsSeen
+from strait_airflow.page.watches.polled import Seen
 from support.model.reports import plain_run
 
 
@@ -99,7 +98,7 @@ def test_runs_are_the_newest_first_and_a_topic_created_again_is_another_generati
         plain_run(source_id=source, sequence_base=base, sequence_end=end)
         for source, base, end in (("old", 0, 90), ("old", 100, 150), ("new", 150, 0))
     )
-    found = partition_runs(RunsSeen({("t", 0): runs, ("t", 1): runs[:1]}), "t", 0)
+    found = partition_runs(Seen({("t", 0): runs, ("t", 1): runs[:1]}), "t", 0)
     assert [(one["generation"], one["source_id"], one["confirmed"]) for one in found["rows"]] == [
         (2, "new", 0),
         (1, "old", 50),
@@ -110,14 +109,14 @@ def test_runs_are_the_newest_first_and_a_topic_created_again_is_another_generati
 
 def test_of_very_many_runs_the_newest_keep_the_number_of_their_generation():
     runs = tuple(plain_run(source_id=str(number), sequence_base=number) for number in range(80))
-    found = partition_runs(RunsSeen({("t", 0): runs}), "t", 0)
+    found = partition_runs(Seen({("t", 0): runs}), "t", 0)
     assert [one["generation"] for one in found["rows"]] == list(range(80, 30, -1))
     assert found["total"] == 80
 
 
 def test_a_map_that_was_not_read_is_not_an_empty_one():
     assert partition_runs(None, "t", 0)["looking"]
-    failed = partition_runs(RunsSeen(error="cluster b: gone"), "t", 0)
+    failed = partition_runs(Seen({}, "cluster b: gone"), "t", 0)
     assert (failed["looking"], failed["error"], failed["rows"]) == (False, "cluster b: gone", [])
 
 
@@ -126,7 +125,7 @@ def entry(at: int, topic: str) -> Entry:
 
 
 def test_quarantine_is_searched_and_paged_the_newest_first():
-    seen = QuarantineSeen(tuple(entry(at, "Odd" if at % 2 else "even") for at in range(6)))
+    seen = Seen(tuple(entry(at, "Odd" if at % 2 else "even") for at in range(6)))
 
     def at(search: str, offset: int, limit: int) -> list[int]:
         return [one["at"] for one in quarantine_page(seen, search=search, offset=offset, limit=limit)["rows"]]

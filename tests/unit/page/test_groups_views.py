@@ -7,7 +7,7 @@ import pytest
 from strait.planning.consumer_groups import GroupOffset, GroupOnCluster, GroupStatus, OffsetState
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
 from strait_airflow.page.views.groups import Sync, group_details, groups_page
-from strait_airflow.page.watches.groups import GroupsSeen
+from strait_airflow.page.watches.polled import Seen
 
 NO_SYNC = Sync(False, None, 1)
 HERE, THERE = GroupOnCluster("classic", "Stable", "consumer"), GroupOnCluster("classic", "Empty")
@@ -29,7 +29,7 @@ GROUPS = (
     group("much", OffsetState.BEHIND, OffsetState.IN_SYNC, rereads=500),
     group("Refused", OffsetState.REFUSED, rereads=None),
 )
-SEEN = GroupsSeen(1_000, GROUPS)
+SEEN = Seen(GROUPS, at_ms=1_000)
 
 
 def names(**asked: object) -> list[str]:
@@ -55,7 +55,7 @@ def test_groups_are_searched_filtered_and_paged(asked, found):
 
 
 def test_a_look_that_failed_says_so_and_one_that_is_not_over_too():
-    failed = groups_page(GroupsSeen(1, error="cluster a: gone"), NO_SYNC, search="", state="", offset=0, limit=20)
+    failed = groups_page(Seen((), "cluster a: gone"), NO_SYNC, search="", state="", offset=0, limit=20)
     assert (failed["looking"], failed["error"], failed["rows"]) == (False, "cluster a: gone", [])
     assert groups_page(None, NO_SYNC, search="", state="", offset=0, limit=20)["looking"]
 
@@ -77,7 +77,7 @@ def test_the_most_urgent_partition_of_a_group_stands_first():
     ("seen", "told"),
     [
         (None, {"looking": True, "error": ""}),
-        (GroupsSeen(1, error="cluster a: gone"), {"looking": False, "error": "cluster a: gone"}),
+        (Seen((), "cluster a: gone"), {"looking": False, "error": "cluster a: gone"}),
     ],
 )
 def test_of_a_group_that_could_not_be_looked_at_nobody_says_that_there_is_none(seen, told):

@@ -4,7 +4,7 @@ from typing import Any
 
 from strait.state.failover_records import Failover, FailoverStep
 from strait_airflow.page.views.recovery import recovery_page, report
-from strait_airflow.page.watches.failovers import FailoversSeen
+from strait_airflow.page.watches.polled import Seen
 
 
 def record(number: int, kind: str = "rehearsal", outcome: str = "done", **fields: Any) -> Failover:
@@ -17,7 +17,7 @@ def record(number: int, kind: str = "rehearsal", outcome: str = "done", **fields
 
 
 def page(*records: Failover) -> dict[str, Any]:
-    return recovery_page(FailoversSeen(records), offset=0, limit=2)
+    return recovery_page(Seen(records), offset=0, limit=2)
 
 
 def test_the_newest_rehearsal_that_has_ended_says_how_ready_the_link_is_and_what_is_missing():
@@ -43,17 +43,17 @@ def test_reports_are_the_newest_first_and_the_trend_the_oldest_first():
 
 
 def test_a_report_has_its_steps_and_a_line_that_sums_it_up():
-    found = report(FailoversSeen((record(7, kind="planned", rto_seconds=12.0),)), "7")
+    found = report(Seen((record(7, kind="planned", rto_seconds=12.0),)), "7")
     assert found is not None
     assert [step["name"] for step in found["steps"]] == ["still", "topics", "groups"]
     assert found["summary"].startswith("link l: planned failover 7 from a to b: done in 12.0 s")
     assert found["screen"]["left"] == ["link l is stopped: strait start l lets it copy again"]
     assert found["screen"]["next"][0] == "start producers and consumers on b"
-    assert report(FailoversSeen((record(8),)), "8")["screen"] == {}  # type: ignore[index]
-    assert report(FailoversSeen(()), "7") is None
+    assert report(Seen((record(8),)), "8")["screen"] == {}  # type: ignore[index]
+    assert report(Seen(()), "7") is None
     unread = {"age_seconds": None, "every_seconds": None}
     assert report(None, "7") == {"looking": True, "error": ""} | unread
-    failed = report(FailoversSeen(error="gone"), "7")
+    failed = report(Seen((), "gone"), "7")
     assert failed is not None
     assert (failed["looking"], failed["error"], "steps" in failed) == (False, "gone", False)
     assert recovery_page(None, offset=0, limit=2)["looking"]

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
+
+from strait_airflow.page.watches.polled import Seen
 
 Data = dict[str, Any]
 MOST_ROWS = 200
@@ -10,20 +12,7 @@ MOST_ROWS = 200
 Row = TypeVar("Row")
 
 
-class Seen(Protocol):
-    """The latest observation of a watch."""
-
-    @property
-    def error(self) -> str: ...
-
-    @property
-    def at(self) -> float: ...
-
-    @property
-    def every_seconds(self) -> float: ...
-
-
-def looked(seen: Seen | None) -> Data:
+def looked(seen: Seen[Any] | None) -> Data:
     """Return whether the first observation is still pending, the error of the latest one ("" if it succeeded), and the
     age of the data."""
     if seen is None:

@@ -10,12 +10,11 @@ from strait.planning.status.needs import late_topics
 from strait.planning.status.status import SlotStatus, Status
 from strait.planning.status.words import STATES, Badge, Level, of_slot
 from strait.planning.topics.decisions import RESOLVABLE
+from strait.state.quarantine_log import Entry
 from strait.state.schema import OffsetMapping, Plan
 from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.views.links import Now, link_row, partition_row, partition_rows
-from strait_airflow.page.watches.applications import ApplicationsSeen
-from strait_airflow.page.watches.quarantine import QuarantineSeen
-from strait_airflow.page.watches.runs import RunsSeen
+from strait_airflow.page.watches.polled import Runs, Seen
 
 _LOSSES_SHOWN = 50
 _RUNS_SHOWN = 50
@@ -60,9 +59,9 @@ def partition_details(seen: Observation | None, topic: str, partition: int) -> D
     }
 
 
-def partition_runs(seen: RunsSeen | None, topic: str, partition: int) -> Data:
+def partition_runs(seen: Seen[Runs] | None, topic: str, partition: int) -> Data:
     """Return a partition's offset segments, newest first. A recreated source topic is another generation."""
-    runs = () if seen is None else seen.runs.get((topic, partition), ())
+    runs = () if seen is None else seen.found.get((topic, partition), ())
     generations = {source: number for number, source in enumerate(dict.fromkeys(run.source_id for run in runs), 1)}
     return looked(seen) | {
         "total": len(runs),
@@ -89,9 +88,9 @@ def plan_facts(plan: Plan) -> Data:
     }
 
 
-def applications_view(seen: ApplicationsSeen | None, link: Observation | None, *, logs: bool) -> Data:
+def applications_view(seen: Seen[tuple[Data, ...]] | None, link: Observation | None, *, logs: bool) -> Data:
     """Return a link's applications; without log lines if the user may not read their ``logs``."""
-    found = () if seen is None else seen.applications
+    found = () if seen is None else seen.found
     silent = set() if link is None else {group.group for group in link.statuses if _is_silent(group)}
     shown = [one | {"badge": _application_badge(one, silent).as_data()} for one in found]
     return looked(seen) | {
@@ -111,9 +110,9 @@ def _application_badge(one: Data, silent: Collection[str]) -> Badge:
     return STATES["silent"] if mute else badge
 
 
-def quarantine_page(seen: QuarantineSeen | None, *, search: str, offset: int, limit: int) -> Data:
+def quarantine_page(seen: Seen[tuple[Entry, ...]] | None, *, search: str, offset: int, limit: int) -> Data:
     """Return one page of the unresolved records, newest first."""
-    found = [] if seen is None else [one for one in reversed(seen.entries) if search.casefold() in one.topic.casefold()]
+    found = [] if seen is None else [one for one in reversed(seen.found) if search.casefold() in one.topic.casefold()]
     return looked(seen) | {
         "total": len(found),
         "rows": [entry._asdict() for entry in some(found, offset, limit)],

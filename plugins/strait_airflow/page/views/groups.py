@@ -8,7 +8,7 @@ from strait.planning.status.words import STATES
 from strait.state.group_sync_records import GroupSyncReport
 from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.views.links import is_late
-from strait_airflow.page.watches.groups import GroupsSeen
+from strait_airflow.page.watches.polled import Seen
 
 _URGENCY = {state: number for number, state in enumerate(OffsetState)}
 
@@ -39,7 +39,9 @@ class Sync(NamedTuple):
         return {"wanted": self.wanted, "report": shown, "age_seconds": age, "late": self.late}
 
 
-def groups_page(seen: GroupsSeen | None, sync: Sync, *, search: str, state: str, offset: int, limit: int) -> Data:
+def groups_page(
+    seen: Seen[tuple[GroupStatus, ...]] | None, sync: Sync, *, search: str, state: str, offset: int, limit: int
+) -> Data:
     """Return one page of a link's consumer groups.
 
     Selected groups come first; of these, the ones that would not continue exactly at their current position.
@@ -48,7 +50,7 @@ def groups_page(seen: GroupsSeen | None, sync: Sync, *, search: str, state: str,
         search: part of the group's name, in any letter case.
         state: only groups with a partition in this state; "" any.
     """
-    found = () if seen is None else seen.groups
+    found = () if seen is None else seen.found
     states = sorted({one for group in found for one, _ in group.states}, key=_URGENCY.__getitem__)
     wanted = [
         group
@@ -67,14 +69,16 @@ def groups_page(seen: GroupsSeen | None, sync: Sync, *, search: str, state: str,
     }
 
 
-def group_details(seen: GroupsSeen | None, sync: Sync, name: str, *, offset: int, limit: int) -> Data | None:
+def group_details(
+    seen: Seen[tuple[GroupStatus, ...]] | None, sync: Sync, name: str, *, offset: int, limit: int
+) -> Data | None:
     """Return a group with one page of its partitions, most urgent first; None: there is no group of this name.
 
     If the groups are unknown, the result has only `looking` and `error`.
     """
-    if seen is None or (seen.error and not seen.groups):
+    if seen is None or (seen.error and not seen.found):
         return looked(seen)
-    group = next((one for one in seen.groups if one.group == name), None)
+    group = next((one for one in seen.found if one.group == name), None)
     if group is None:
         return None
     offsets = sorted(group.offsets, key=lambda one: (_URGENCY[one.state], one.topic, one.partition))

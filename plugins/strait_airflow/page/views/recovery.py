@@ -5,14 +5,14 @@ from strait.planning.failover_report import screen_parts
 from strait.planning.status.words import STATES
 from strait.state.failover_records import Failover, FailoverStep
 from strait_airflow.page.views.answers import Data, looked, some
-from strait_airflow.page.watches.failovers import FailoversSeen
+from strait_airflow.page.watches.polled import Seen
 
 _TREND_MOST = 100
 
 
-def recovery_page(seen: FailoversSeen | None, *, offset: int, limit: int) -> Data:
+def recovery_page(seen: Seen[tuple[Failover, ...]] | None, *, offset: int, limit: int) -> Data:
     """Return the newest rehearsal with its missing steps, the latest failover, the trend, and one page of reports."""
-    records = () if seen is None else seen.records
+    records = () if seen is None else seen.found
     newest_first = records[::-1]
     rehearsal = next((one for one in newest_first if one.kind == "rehearsal" and one.outcome == "done"), None)
     real = next((one for one in newest_first if one.kind != "rehearsal"), None)
@@ -28,14 +28,14 @@ def recovery_page(seen: FailoversSeen | None, *, offset: int, limit: int) -> Dat
     }
 
 
-def report(seen: FailoversSeen | None, of: str) -> Data | None:
+def report(seen: Seen[tuple[Failover, ...]] | None, of: str) -> Data | None:
     """Return one report with all its steps; None: there is no report with this ID.
 
     If the reports are unknown, the result has only `looking` and `error`.
     """
-    if seen is None or (seen.error and not seen.records):
+    if seen is None or (seen.error and not seen.found):
         return looked(seen)
-    found = next((one for one in seen.records if one.id == of), None)
+    found = next((one for one in seen.found if one.id == of), None)
     if found is None:
         return None
     over = found.kind != "rehearsal" and found.outcome == "done"
