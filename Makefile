@@ -46,7 +46,7 @@ test: install browser check ## Run what every change has to pass (20 minutes); o
 	$(done)
 
 .PHONY: test-all
-test-all: install browser check ## Run the whole suite, with long faults, older brokers, Java clients, MirrorMaker 2 and YARN (75 minutes)
+test-all: install browser check check-tests ## Run the whole suite, with long faults, older brokers, Java clients, MirrorMaker 2 and YARN (75 minutes)
 	$(call step,all tests)
 	STRAIT_SITES="local standalone yarn" $(call pytest,all,2) $(ARGS)
 	$(done)
@@ -99,6 +99,12 @@ check: $(INSTALLED) ## Check format, lint, types, and who imports whom
 	echo "==> imports"
 	begin=$$SECONDS
 	PYTHONPATH=plugins $(BIN)/lint-imports
+	$(done)
+
+.PHONY: check-tests
+check-tests: $(INSTALLED) ## Check that tests and benchmarks call what they test as it is declared (a minute, later seconds)
+	$(call step,types of calls in tests and benchmarks)
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(done)
 
 .PHONY: bench

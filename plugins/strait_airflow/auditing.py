@@ -9,6 +9,8 @@ from strait_airflow.page_address import page_address
 
 if TYPE_CHECKING:
     from strait.audit.progress import AuditProgress
+    from strait.config.audit import AuditRequest
+    from strait.control.audit import Ended
 
 log = logging.getLogger(__name__)
 
@@ -23,18 +25,13 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
         run_id: of the DAG run; a retry of the task continues the audit of the same run.
         seed: of the sample, if the Params have none.
     """
-    from strait.config.audit import AuditJob, AuditRequest
-    from strait.config.home import home
-    from strait.control.audit import AuditRun, clusters_of, directory_of
+    from strait.config.audit import AuditRequest
     from strait.errors import ConfigError
     from strait.text import bytes_per_second
-    from strait_airflow import settings
     from strait_airflow.errors import airflow_errors, raise_for
 
-    log.info("on the page: %s", page_address(link))
+    id_ = audit_id(link, run_id)
     with airflow_errors():
-        file = settings.clusters_of(link)
-        spark = file.links[link].spark
         try:
             budget = bytes_per_second(asked["budget"])
         except ValueError as error:
@@ -46,11 +43,9 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
             strong=bool(asked["strong"]),
             bytes_per_second=budget,
         )
-        job = AuditJob(id=audit_id(link, run_id), directory=directory_of(spark, home()), request=request)
-        run = AuditRun(file, clusters_of(file, link), spark, job, home(), slots=int(asked["slots"]), show=_shown())
-        ended = run.run(lambda: False)
+        ended = run_audit(link, request, id_, int(asked["slots"]))
     if ended is None or ended.certificate is None:
-        return f"link {link}: audit {job.id} is done, see `strait audit list {link}`"
+        return f"link {link}: audit {id_} is done, see `strait audit list {link}`"
     body = ended.certificate["body"]
     for one in body["differences"][:_LINES_MOST]:
         log.warning("%s", one)
@@ -61,6 +56,23 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
     if body["verdict"] == "different":
         raise_for(text, retriable=False)
     return text
+
+
+def run_audit(
+    link: str, request: "AuditRequest", id_: str, slots: int, is_over: "Callable[[], bool]" = lambda: False
+) -> "Ended | None":
+    """Run an audit of a link in a Spark application, or continue the one with this ID; log its progress. Return None if
+    ``is_over`` ended it. Raises StraitError."""
+    from strait.config.audit import AuditJob
+    from strait.config.home import home
+    from strait.control.audit import AuditRun, clusters_of, directory_of
+    from strait_airflow import settings
+
+    log.info("on the page: %s", page_address(link))
+    file = settings.clusters_of(link)
+    spark = file.links[link].spark
+    job = AuditJob(id=id_, directory=directory_of(spark, home()), request=request)
+    return AuditRun(file, clusters_of(file, link), spark, job, home(), slots=slots, show=_shown()).run(is_over)
 
 
 def audit_id(link: str, run_id: str) -> str:

@@ -1,22 +1,18 @@
 """Operators for any DAG. They call the same functions as `strait` and Strait's own DAGs."""
 
 import hashlib
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from strait_airflow.page_address import PageButton, page_address
+from strait_airflow.page_address import PageButton
 from strait_airflow.steps import quiet
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from strait.audit.progress import AuditProgress
-
 _ACCEPTED = ("equal", "explained")
-_PROGRESS_SECONDS = 30.0
 
 
 class _LinkOperator(BaseOperator):
@@ -262,20 +258,15 @@ class StraitAuditOperator(_LinkOperator):
         self.slots = slots
         self.bytes_per_second = bytes_per_second
         self._killed = False
-        self._tell_at = 0.0
 
     def execute(self, context: "Context") -> dict[str, Any]:
-        from strait.config.audit import AuditJob, AuditRequest
-        from strait.config.home import home
-        from strait.control.audit import AuditRun, clusters_of, directory_of
+        from strait.config.audit import AuditRequest
         from strait.planning.status.up_to import UpTo
-        from strait_airflow import settings
+        from strait_airflow.auditing import run_audit
         from strait_airflow.errors import airflow_errors, raise_for
 
-        self.log.info("on the page: %s", page_address(self.link))
+        id_ = _audit_id(context)
         with airflow_errors(self.link):
-            file = settings.clusters_of(self.link)
-            spark = file.links[self.link].spark
             request = AuditRequest(
                 topics=tuple(self.topics),
                 strong=self.strong,
@@ -284,32 +275,19 @@ class StraitAuditOperator(_LinkOperator):
                 until_ms=UpTo.parse(self.until).at_ms if self.until else None,
                 bytes_per_second=self.bytes_per_second,
             )
-            job = AuditJob(id=_audit_id(context), directory=directory_of(spark, home()), request=request)
-            audited = clusters_of(file, self.link)
-            run = AuditRun(file, audited, spark, job, home(), slots=self.slots, show=self._show)
-            ended = run.run(lambda: self._killed)
+            ended = run_audit(self.link, request, id_, self.slots, lambda: self._killed)
         if ended is None:
-            raise_for(f"audit {job.id}: ended before all chunks were compared; a retry continues it", retriable=True)
+            raise_for(f"audit {id_}: ended before all chunks were compared; a retry continues it", retriable=True)
         if ended.certificate is None:
-            raise_for(f"audit {job.id}: its certificate is not on this host, but in {ended.directory}", retriable=False)
+            raise_for(f"audit {id_}: its certificate is not on this host, but in {ended.directory}", retriable=False)
         verdict = str(ended.certificate["body"]["verdict"])
         if verdict not in _ACCEPTED:
-            raise_for(f"link {self.link}: audit {job.id}: {verdict}; see {ended.directory}", retriable=False)
-        return {"audit": job.id, "verdict": verdict, "directory": ended.directory}
+            raise_for(f"link {self.link}: audit {id_}: {verdict}; see {ended.directory}", retriable=False)
+        return {"audit": id_, "verdict": verdict, "directory": ended.directory}
 
     def on_kill(self) -> None:
         """Let the application end in order."""
         self._killed = True
-
-    def _show(self, text: str, progress: "AuditProgress | None") -> None:
-        if progress is None:
-            if text != "audit":
-                self.log.warning("%s", text)
-        elif time.monotonic() >= self._tell_at:
-            self._tell_at = time.monotonic() + _PROGRESS_SECONDS
-            self.log.info(
-                "audit: %d of %d chunks, %d differences", progress.done, progress.chunks, progress.unexplained
-            )
 
 
 def _by(context: "Context") -> str:

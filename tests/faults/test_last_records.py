@@ -112,8 +112,8 @@ def test_what_a_leader_does_not_show_yet_is_not_called_lost(three_brokers: Clust
     elect_preferred(three_brokers, topic_name)
     eventually(lambda: leaders(three_brokers, topic_name) == [LEADER], what="the preferred leader leads")
     known = admin.observe({topic_name, copy}.__contains__).topics
-    ids = (topic_id_bytes(known[name].topic_id) for name in (topic_name, copy))
-    partition = Partition(topic_name, 0, copy, *ids, TopicPolicy())
+    source_id, copy_id = (topic_id_bytes(known[name].topic_id) for name in (topic_name, copy))
+    partition = Partition(topic_name, 0, copy, source_id, copy_id, TopicPolicy())
     write(three_brokers, topic_name, range(10), "all")
     append_as_the_link(three_brokers, copy, range(11))
     assert verdict(three_brokers, partition, 9, 9) is Verdict.SAME

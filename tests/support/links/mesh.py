@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from strait.config import links
+from strait.config.links import LinksFile
 from strait.control.link_status import link_groups
 from strait.control.pausing import set_stopped
 from strait.control.plane import Control
@@ -54,7 +55,7 @@ class Mesh:
         return f"{link[0]}-{link[1]}-{self.topic[-8:]}"
 
     @property
-    def file(self) -> links.LinksFile:
+    def file(self) -> LinksFile:
         return links.parse(self.contents, where="test")
 
     @property

@@ -86,12 +86,13 @@ def done(topic: str, partition: int) -> PartitionStatus:
 
 
 def seen(link: str, rows: list[PartitionStatus], *slots: SlotStatus, age: float = 0.4, **facts: Any) -> Observation:
-    ends = facts.pop("ends", ("eu-west", "us-east"))
+    source, destination = facts.pop("ends", ("eu-west", "us-east"))
     status = Status(link, "default", 12, facts.pop("stopped", False), slots, tuple(rows))
     plan = Plan(
         link=link, group="default", version=12, producer_id=1, slots=1, topics=(), waiting=(), published_at_ms=NOW_MS
     )
-    found = Observation(link, *ends, time.monotonic() - age, plans={"default": plan}, statuses=(status,))
+    at = time.monotonic() - age
+    found = Observation(link, source, destination, at, plans={"default": plan}, statuses=(status,))
     return replace(found, needs=needs_of([status], Circumstances()), **facts)
 
 

@@ -21,8 +21,8 @@ COUNT = 600
 def audited(source, copy, first=0, end=COUNT):
     """As a task of an audit compares a link's chunk."""
     pace = Pace(0, sleep=lambda _: None)
-    items = (LogSide(one, pace).items(PLACE, first, end) for one in (source, copy))
-    sides = Sides(*items, MappedSource([Piece(0, 0, COUNT)]), StampedCopy(PRODUCER, first, 0))
+    read, copied = (LogSide(one, pace).items(PLACE, first, end) for one in (source, copy))
+    sides = Sides(read, copied, MappedSource([Piece(0, 0, COUNT)]), StampedCopy(PRODUCER, first, 0))
     return compare(sides, Bounds(first, end, first, end), Options(), lambda *_: "").tally
 
 
