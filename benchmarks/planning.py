@@ -21,7 +21,7 @@ import cramjam
 
 from measuring import add_row
 from strait.config.links import Link
-from strait.control.collector import collector_paused
+from strait.control.proposing import collector_paused
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.history.load import Load
 from strait.planning.plan.planner import Proposal, compose, survey

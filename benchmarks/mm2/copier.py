@@ -10,8 +10,7 @@ from pathlib import Path
 import psutil
 
 from mm2.process_tree import ProcessTree
-from strait.embedded.detached import Detached
-from strait.embedded.parent_death import start_leashed
+from strait.embedded.detached import Detached, start_leashed
 from strait.errors import MeasurementError
 
 _GRACE_SECONDS = 20.0

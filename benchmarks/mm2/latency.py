@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition
 from mm2.payloads import values
 from mm2.progress import Advance
 from mm2.workloads import PARTITIONS, Trickle
-from strait.control.collector import collector_paused
+from strait.control.proposing import collector_paused
 from strait.errors import MeasurementError
 from strait.kafka.clients import Watch, make_consumer, make_producer
 

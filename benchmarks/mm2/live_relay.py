@@ -14,7 +14,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from mm2.copier import Command
 from mm2.workloads import PARTITIONS
-from strait.control.collector import collector_paused
+from strait.control.proposing import collector_paused
 from strait.embedded.kafka import Cluster
 from strait.errors import MeasurementError
 from strait.net import error_policy

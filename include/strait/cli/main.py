@@ -33,7 +33,6 @@ from strait.cli import (
     pause,
     plan,
     quarantine,
-    resolve,
     run,
     schema,
     settings,
@@ -103,7 +102,7 @@ _add("stop", pause.stop)
 _add("start", pause.start)
 _add("pause", pause.pause)
 _add("resume", pause.resume)
-_add("resolve", resolve.resolve)
+_add("resolve", pause.resolve)
 _add("applications", applications.applications)
 _add("logs", logs.logs)
 _add("losses", losses.losses)

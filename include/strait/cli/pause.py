@@ -1,6 +1,7 @@
-"""`strait pause` and `resume` for a link, a topic or a partition; `strait stop` and `start` for a link."""
+"""Commands that edit the plans in force: `strait pause` and `resume` for a link, a topic or a partition, `stop` and
+`start` for a link, `resolve` for a deleted topic."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -82,6 +83,49 @@ def start(
     The monitor DAG submits its Spark applications; without Airflow run `strait run`.
     """
     _set_stopped(link, stopped=False, by=myself(), reason="", output=output)
+
+
+@link_command
+def resolve(
+    link: ChosenLink,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Source topic.", show_default=False)] = "",
+    go_on: Annotated[
+        bool,
+        typer.Option(
+            "--continue", help="Resume from the last confirmed record. The records before it are not copied again."
+        ),
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Copy the source topic again from its first record.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Reason, kept in the plan and the loss log.", show_default=False)
+    ] = "",
+    by: ByOption = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Resolve the deletion of a topic once.
+
+    For topics that wait with `destination_deleted`, `destination_recreated` or `source_recreated`. The next plan applies
+    the resolution; it adds no rule, and the topic's `on_loss` applies to later losses as before. A source topic
+    that was created again is copied from its first record by both options.
+    """
+    from strait.control import resolving
+
+    if go_on == restart:
+        raise typer.BadParameter("give either --continue or --restart")
+    if not topic:
+        raise typer.BadParameter("name the topic", param_hint="TOPIC")
+    action: Literal["continue", "restart"] = "continue" if go_on else "restart"
+    done = resolving.resolve(link.load(), topic, action, by=by or myself(), reason=reason)
+    if output.structured:
+        plans = {plan.group: plan.version for plan in done.published}
+        output.write({"link": link.name, "topic": topic, "action": action, "plans": plans})
+        return
+    echo(
+        f"link {link.name}: {topic}: {action} is decided; the monitor DAG or `strait run` follows it with the next plan, "
+        f"`strait apply {link.name}` now"
+    )
 
 
 def _set_stopped(link: ChosenLink, *, stopped: bool, by: str, reason: str, output: Output) -> None:

@@ -1,14 +1,57 @@
 """MirrorMaker 2's checkpoints and offset syncs, derived from the exact map: clients that translate offsets with its
 `RemoteClusterUtils` get the offsets that `strait groups` shows."""
 
+import struct
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import SHARE, GroupOffset, GroupStatus, OffsetState
-from strait.state.checkpoints import Checkpoint, OffsetSync
 from strait.state.compacted_topic import CompactedTopic
+from strait.state.heartbeats import encode_text
 from strait.state.link_handle import LinkHandle
 from strait.state.translation import Fit
+
+_VERSION = 0
+_PARTITION = struct.Struct(">i")
+_OFFSETS = struct.Struct(">qq")
+_CHECKPOINT = struct.Struct(">hqq")
+
+
+class Checkpoint(NamedTuple):
+    """``place``: the destination partition. ``upstream``, ``offset``: the group's committed offset on the source, and
+    its translation."""
+
+    group: str
+    place: TopicPartition
+    upstream: int
+    offset: int
+
+    def key(self) -> bytes:
+        return encode_text(self.group) + _place(self.place)
+
+    def value(self) -> bytes:
+        """Return the value without the consumer's metadata, as MirrorMaker 2 writes it."""
+        return _CHECKPOINT.pack(_VERSION, self.upstream, self.offset) + encode_text("")
+
+
+class OffsetSync(NamedTuple):
+    """``place``: the source partition. ``upstream``, ``offset``: one record's offsets on source and destination."""
+
+    place: TopicPartition
+    upstream: int
+    offset: int
+
+    def key(self) -> bytes:
+        return _place(self.place)
+
+    def value(self) -> bytes:
+        return _OFFSETS.pack(self.upstream, self.offset)
+
+
+def _place(place: TopicPartition) -> bytes:
+    return encode_text(place.topic) + _PARTITION.pack(place.partition)
+
 
 Pairs = Mapping[TopicPartition, tuple[int, int]]
 """Source partition -> source offset and destination offset of one of its records."""

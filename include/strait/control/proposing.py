@@ -1,22 +1,26 @@
 """Makes a link's proposal from one observation of both clusters and of the link's state. Queries the clusters for facts
 that only the proposal shows to be needed, such as start offsets; changes nothing."""
 
-from collections.abc import Mapping, MutableMapping
+import gc
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from strait.config.links import Link
-from strait.control.collector import collector_paused
 from strait.control.executor import acceptable, acceptable_changes, gather
 from strait.control.forecast import Clusters
 from strait.control.kept_less import losses_by_settings
-from strait.control.moved_copies import without_moved_copies
 from strait.control.other_links import Claim, claims
+from strait.control.registration import moved_in
 from strait.control.start_offsets import look_up
+from strait.errors import NotAuthorized, StateError
+from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.history.load import Load
 from strait.planning.plan.foreign import Foreign, foreign_topics, replacing, without_foreign
+from strait.planning.plan.moved_copies import after_moved_in, leaves_copies_out, withheld
 from strait.planning.plan.pauses import pauses_of
-from strait.planning.plan.planner import Proposal, Runs, compose, survey
+from strait.planning.plan.planner import Proposal, Runs, Survey, compose, survey
 from strait.planning.review.withholding import unapproved_of, without_actions
 from strait.planning.risks.state_safety import state_changes, state_risks, wanted_replicas
 from strait.planning.topic_sync.actions import Action, AlterTopic, DeleteTopic
@@ -27,6 +31,7 @@ from strait.planning.topic_sync.sync import Memory, TopicSync, topic_sync
 from strait.planning.topics.emptied import check_not_emptied
 from strait.planning.topics.selection import CameBack
 from strait.planning.topics.unapproved import NOTHING, Unapproved
+from strait.reasons import Reason
 from strait.state.schema import Plan, PlannedSettings
 from strait.state.signing import Proof
 
@@ -172,3 +177,37 @@ def state_replicas(link: Link) -> int | None:
     """Return the replication factor of the link's state topics; None: the destination broker's default."""
     factor = link.replication_factor
     return None if factor == "source" else factor
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Disable the collector temporarily. Objects without references are still freed, except those in reference
+    cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def without_moved_copies(name: str, link: Link, found: Survey, source: ClusterFacts, admin: Admin) -> Survey:
+    """Return the survey with starts after such copies. Queries the source only if topics start; without an answer these
+    wait.
+
+    Args:
+        admin: the source's.
+
+    Raises:
+        ClusterUnavailable
+    """
+    if not leaves_copies_out(link, found):
+        return found
+    try:
+        known = moved_in(*admin.at, name)
+    except NotAuthorized as error:
+        return withheld(link, found, Reason.SOURCE_DENIED, error.message)
+    except StateError as error:
+        return withheld(link, found, Reason.PRODUCERS_UNREADABLE, error.message)
+    return after_moved_in(link, found, source, known)

@@ -11,11 +11,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from strait.demo.consumer import consume
 from strait.demo.folder import MOST_INVOICE_BYTES
 from strait.demo.records import SHOP, WAREHOUSE, ShopRecord, ShopTopic, records, scanned_invoice
 from strait.errors import ClusterUnavailable, StraitError
@@ -25,6 +24,10 @@ TICK_SECONDS = 0.1
 HISTORY_SECONDS = 3600
 WAREHOUSE_SHARE = 0.1
 """Warehouse records per shop record."""
+GROUP = "billing"
+TOPICS = ("orders", "payments")
+_POLL_SECONDS = 0.5
+_MOST_RECORDS = 1000
 
 
 class Generator:
@@ -108,6 +111,25 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--per-second", type=int, default=500, help="its records a second from then on")
     parser.add_argument("--seed", type=int, default=1)
     return parser
+
+
+def consume(bootstrap: str, stop: threading.Event) -> None:
+    """Consume as the shop's billing, a group whose offsets the link keeps ready on the destination: from the earliest
+    offset, and commit every second, until ``stop`` is set."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": GROUP,
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": 1000,
+        }
+    )
+    consumer.subscribe(list(TOPICS))
+    try:
+        while not stop.is_set():
+            consumer.consume(_MOST_RECORDS, _POLL_SECONDS)
+    finally:
+        consumer.close()
 
 
 def main(argv: list[str] | None = None) -> int:

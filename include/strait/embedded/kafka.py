@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from strait.embedded import jars
-from strait.embedded.detached import Detached
+from strait.embedded.detached import Detached, start_leashed
 from strait.embedded.kafka_nodes import (
     Layout,
     Listener,
@@ -27,7 +27,6 @@ from strait.embedded.kafka_nodes import (
     server_properties,
     to_properties_file,
 )
-from strait.embedded.parent_death import start_leashed
 from strait.embedded.ports import free_ports, require_free
 from strait.embedded.waiting import patience, wait_for
 from strait.errors import SetupError

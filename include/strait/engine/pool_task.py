@@ -11,14 +11,13 @@ import itertools
 import logging
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
 from strait.config.app_spec import AppSpec
 from strait.config.app_spec import Seat as Place
 from strait.engine.garbage import Garbage
-from strait.engine.pool_memory import divided
 from strait.engine.seat import Seat
 from strait.engine.slot import DRAIN_SECONDS, FIRST_LOOK_SECONDS
 from strait.errors import StraitError
@@ -209,3 +208,22 @@ class PoolTask:
             with contextlib.suppress(Exception):  # a callback of a slot that has ended
                 clients.producer.flush(max(0.0, flush_until - time.monotonic()))
         self._hub.close()
+
+
+FLOOR_BYTES = 1 << 20
+"""Reserved for each slot, so that new records of a link always find room beside another link's backlog."""
+
+
+def divided(total_bytes: int, short: Sequence[bool]) -> list[int]:
+    """Return the bytes of each slot: a small part for everyone, and equal parts of the rest for those that are short
+    of memory; for everyone if none is.
+
+    Args:
+        short: for each slot, whether more memory would help it now.
+    """
+    if not short:
+        return []
+    floor = min(FLOOR_BYTES, total_bytes // (2 * len(short)))
+    takers = short if any(short) else [True] * len(short)
+    part = (total_bytes - floor * len(short)) // sum(takers)
+    return [floor + (part if takes else 0) for takes in takers]

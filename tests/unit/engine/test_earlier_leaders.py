@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from strait.net.earlier_leaders import LAGGING_SECONDS, LOST_SECONDS
-from strait.net.known_topics import KnownTopics, Leader
+from strait.net.known_topics import LAGGING_SECONDS, LOST_SECONDS, KnownTopics, Leader
 
 ORDERS = ("orders", 0)
 

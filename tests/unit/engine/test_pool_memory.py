@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strait.engine.pool_memory import FLOOR_BYTES, divided
+from strait.engine.pool_task import FLOOR_BYTES, divided
 
 MIB = 1 << 20
 

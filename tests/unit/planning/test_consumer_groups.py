@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from strait.config.links import Link
-from strait.consumer_groups.checkpoints import checkpoints_of
+from strait.consumer_groups.checkpoints import Checkpoint, checkpoints_of
 from strait.consumer_groups.commits import MARK, commits_of, in_sync, of_others
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed
@@ -22,7 +22,6 @@ from strait.planning.consumer_groups import (
 )
 from strait.planning.group_reports import most_urgent
 from strait.planning.plan.group_sync import planned_sync
-from strait.state.checkpoints import Checkpoint
 from strait.state.translation import Translation
 
 COPY = TopicPartition("copy.t", 3)

@@ -7,7 +7,7 @@ import pytest
 from strait.config.links import Link
 from strait.model import TopicFacts
 from strait.planning.topic_sync.actions import GrowTopic
-from strait.planning.topic_sync.growth import grown
+from strait.planning.topic_sync.sync import grown
 from strait.planning.topics.pairs import Pair
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.config.links import Link
-from strait.control.collector import collector_paused
+from strait.control.proposing import collector_paused
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.history.load import Load
 from strait.planning.plan.draft import Draft

@@ -1,7 +1,7 @@
 """MirrorMaker 2's bytes, as its own classes read and write them."""
 
+from strait.consumer_groups.checkpoints import Checkpoint, OffsetSync
 from strait.model import TopicPartition
-from strait.state.checkpoints import Checkpoint, OffsetSync
 
 
 def test_a_checkpoint_has_mirror_maker_2s_bytes() -> None:

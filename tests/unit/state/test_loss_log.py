@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from strait.state.loss_log import LossLog
 from strait.state.schema import Loss
+from strait.state.view import LossLog
 
 
 def loss(at_ms: int, **fields: Any) -> Loss:

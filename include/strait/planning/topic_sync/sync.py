@@ -7,12 +7,13 @@ from strait.config.links import Link
 from strait.config.rules import rule_of
 from strait.model import ClusterFacts, TopicAcl
 from strait.planning.topic_sync.acls import acl_changes, still_given
-from strait.planning.topic_sync.actions import Action, AlterTopic
+from strait.planning.topic_sync.actions import Action, AlterTopic, GrowTopic
 from strait.planning.topic_sync.configs import altered
 from strait.planning.topic_sync.creation import Destinations
-from strait.planning.topic_sync.growth import grown
 from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.retirement import Retirement, dated
+from strait.planning.topics.pairs import Pair
+from strait.planning.topics.policies import creates
 from strait.reasons import Reason
 from strait.state.schema import GivenAcl, Plan, Waiting, newest_of
 from strait.text import utc
@@ -140,3 +141,16 @@ def _followed(link: Link, destinations: Destinations) -> Mapping[str, str]:
         if syncs_acls(link, pair.source.topic):
             found[pair.source.topic] = pair.destination.topic
     return found
+
+
+def grown(link: Link, pairs: Iterable[Pair], refused: Collection[str]) -> tuple[GrowTopic, ...]:
+    """Return the destination topics to grow, in order of the pairs: if the link may create topics, and the destination
+    has not rejected a change to the topic (``refused``)."""
+    return tuple(
+        GrowTopic(pair.destination.topic, pair.source.topic, pair.destination.partitions, pair.source.partitions)
+        for pair in pairs
+        if pair.usable
+        and pair.destination.partitions < pair.source.partitions
+        and creates(link, pair.source.topic)
+        and pair.destination.topic not in refused
+    )
