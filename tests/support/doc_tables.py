@@ -220,4 +220,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    sys.path.remove(str(Path(__file__).parent))  # it has a package `kafka`, and commands import that of kafka-python
     sys.exit(main())

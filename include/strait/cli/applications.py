@@ -1,16 +1,19 @@
 """`strait applications`: the Spark applications of a link on this machine, and the results of their submissions."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strait.cli.options import ChosenLink, Output, OutputOption, link_command
 from strait.cli.printing import echo
+from strait.cli.tables import plain_table
+from strait.config import naming
+from strait.config.home import home
+from strait.config.links import Link, Spark
+from strait.launch.base import Launcher
+from strait.launch.launchers import launcher_for
+from strait.launch.overview import overview
+from strait.text import utc
 from strait.waiting import unix_ms
-
-if TYPE_CHECKING:
-    from strait.config.links import Link, Spark
-    from strait.launch.base import Launcher
-
 
 OTHER_HOME = "set STRAIT_HOME as the process that submits has it, on that host"
 
@@ -25,8 +28,6 @@ def applications(
     Each with its last submissions, the causes of their ends, and the time of the next attempt if it keeps ending.
     With `-o wide`, a line for each submission.
     """
-    from strait.config.home import home
-
     name, found = link.name, list(_all(link.name, link.load().settings))
     if output.structured:
         output.write({"link": name, "applications": found})
@@ -34,18 +35,14 @@ def applications(
     if not found:
         echo(f"link {name}: no application was ever submitted in {home()}; {OTHER_HOME}")
         return
-    from strait.cli.tables import plain_table
 
     rows = [row for one in found for row in _rows(one, every=output is Output.WIDE)]
     plain_table(["application", "state", "submitted", ">submissions", "cause"], rows)
 
 
-def launchers(link: str, spark: "Spark", pool: str | None = None) -> "Iterator[Launcher]":
+def launchers(link: str, spark: Spark, pool: str | None = None) -> Iterator[Launcher]:
     """Yield the launcher of the DAGs' applications, on any host, and one for each `strait run` of the link, or of its
     pool, on this machine, whose drivers run here."""
-    from strait.config.home import home
-    from strait.launch.launchers import launcher_for
-
     of_dags = home() / "applications"
     if spark.manager in ("yarn", "kubernetes"):  # the cluster lists all, from every host and command
         yield launcher_for(spark, of_dags)
@@ -56,10 +53,7 @@ def launchers(link: str, spark: "Spark", pool: str | None = None) -> "Iterator[L
         yield launcher_for(spark.model_copy(update={"deploy_mode": "client"}), directory)
 
 
-def _all(name: str, link: "Link") -> Iterator[dict[str, Any]]:
-    from strait.config import naming
-    from strait.launch.overview import overview
-
+def _all(name: str, link: Link) -> Iterator[dict[str, Any]]:
     names = [
         naming.application_of(name, link.pool, group, standby=also)
         for group in sorted(link.groups)
@@ -70,7 +64,7 @@ def _all(name: str, link: "Link") -> Iterator[dict[str, Any]]:
             yield one if link.pool is None else one | {"links": _links_in(launcher, one["name"])}
 
 
-def _links_in(launcher: "Launcher", name: str) -> list[str]:
+def _links_in(launcher: Launcher, name: str) -> list[str]:
     """Return the links that run in a pool's application; none if its spec cannot be read."""
     found = launcher.state(name)
     spec = None if found is None else launcher.spec(found)
@@ -80,8 +74,6 @@ def _links_in(launcher: "Launcher", name: str) -> list[str]:
 def _rows(one: dict[str, Any], *, every: bool) -> Iterator[list[str]]:
     """Yield the table rows of one application: one per submission if ``every``, else only the newest submission, with
     the latest known cause of an end even if the application runs again."""
-    from strait.text import utc
-
     submissions = one["submissions"]
     causes = [submission["cause"] for submission in submissions if submission["cause"]]
     if one["not_before_ms"]:

@@ -2,11 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from strait.audit.certificate import problems, signed
+from strait.audit.publishing import AuditLog
 from strait.cli.audit_export import export
 from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
 from strait.cli.examples import examples
@@ -25,11 +27,23 @@ from strait.cli.options import (
     time_ms,
 )
 from strait.cli.printing import echo
-
-if TYPE_CHECKING:
-    from strait.config.audit import AuditRequest
-    from strait.config.links import LinksFile
-    from strait.control.audit import AuditedClusters, Ended
+from strait.cli.tables import plain_table
+from strait.config.audit import AuditJob, AuditRequest
+from strait.config.home import home
+from strait.config.links import LinksFile, Spark, link_names, load, load_link
+from strait.control.audit import (
+    AuditedClusters,
+    AuditRun,
+    Ended,
+    clusters_of,
+    directory_of,
+    new_id,
+    recorded_clusters,
+    recorded_job,
+    require_clusters,
+)
+from strait.errors import ConfigError
+from strait.text import utc
 
 _EXIT_DIFFERENT = 3
 _EXIT_INCOMPLETE = 4
@@ -128,10 +142,6 @@ def run(
     Batches that were passed through are compared without decompressing them. Prints a certificate's summary; exits with
     3 if something differs without an explanation on record, and with 4 if not everything could be compared.
     """
-    from strait.config.home import home
-    from strait.control.audit import recorded_clusters, recorded_job
-    from strait.errors import ConfigError
-
     request: AuditRequest
     if resume:
         clusters, job = recorded_clusters(home(), resume), recorded_job(home(), resume)
@@ -171,8 +181,6 @@ def verify(
 
     Verifies its hash, its sums and, given a key, its signature. Reads no cluster. Exits with 1 if something is wrong.
     """
-    from strait.audit.certificate import problems
-
     whole = read_json(certificate)
     found = problems(whole, None if key is None else read_bytes(key))
     if output.structured:
@@ -194,8 +202,6 @@ def list_(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List the audits of a link and their verdicts."""
-    from strait.audit.publishing import AuditLog
-
     recorded = AuditLog(*link.load().destination, link.name).new()
     found = list({one.id: one for one in recorded}.values())
     if output.structured:
@@ -204,8 +210,6 @@ def list_(
     if not found:
         echo(f"link {link.name}: no audits recorded")
         return
-    from strait.cli.tables import plain_table
-    from strait.text import utc
 
     rows = (
         [
@@ -222,10 +226,7 @@ def list_(
     plain_table(["audit", "ended (UTC)", "verdict", ">sample", ">records", ">topics", "sha256"], rows)
 
 
-def _of_link(config: Path, link: str | None, words: list[str]) -> "tuple[AuditedClusters, list[str]]":
-    from strait.config.links import link_names, load_link
-    from strait.control.audit import clusters_of
-
+def _of_link(config: Path, link: str | None, words: list[str]) -> tuple[AuditedClusters, list[str]]:
     topics = list(words)
     if link is None and topics and topics[0] in link_names(config):
         link = topics.pop(0)
@@ -236,10 +237,7 @@ def _of_link(config: Path, link: str | None, words: list[str]) -> "tuple[Audited
 
 def _of_clusters(
     relation: str, source: str, destination: str, topics: list[str], link: str | None
-) -> "tuple[AuditedClusters, list[str]]":
-    from strait.control.audit import AuditedClusters
-    from strait.errors import ConfigError
-
+) -> tuple[AuditedClusters, list[str]]:
     problems = []
     if relation not in ("offset", "order"):
         problems.append(f"--relation {relation}: must be map, offset or order")
@@ -254,10 +252,7 @@ def _of_clusters(
     return AuditedClusters("", source, destination), topics
 
 
-def _file(config: Path, clusters: "AuditedClusters") -> "LinksFile":
-    from strait.config.links import load, load_link
-    from strait.control.audit import require_clusters
-
+def _file(config: Path, clusters: AuditedClusters) -> LinksFile:
     if clusters.link:
         return load_link(config, clusters.link)
     file = load(config)
@@ -274,9 +269,7 @@ def _request(
     since: str | None,
     until: str | None,
     budget: str,
-) -> "AuditRequest":
-    from strait.config.audit import AuditRequest
-
+) -> AuditRequest:
     return AuditRequest(
         relation=relation,
         topics=tuple(topics),
@@ -290,19 +283,14 @@ def _request(
 
 
 def _run(
-    file: "LinksFile",
-    clusters: "AuditedClusters",
-    request: "AuditRequest",
+    file: LinksFile,
+    clusters: AuditedClusters,
+    request: AuditRequest,
     copies: dict[str, str],
     resume: str,
     slots: int,
     output: Output,
-) -> "Ended | None":
-    from strait.config.audit import AuditJob
-    from strait.config.home import home
-    from strait.config.links import Spark
-    from strait.control.audit import AuditRun, directory_of, new_id
-
+) -> Ended | None:
     spark = file.links[clusters.link].spark if clusters.link else Spark()
     job = AuditJob(id=resume or new_id(), directory=directory_of(spark, home()), request=request, copies=copies)
     with stop_signals() as stopped:
@@ -313,9 +301,7 @@ def _run(
     return ended
 
 
-def _finish(ended: "Ended", out: Path | None, key: Path | None, output: Output) -> None:
-    from strait.audit.certificate import signed
-
+def _finish(ended: Ended, out: Path | None, key: Path | None, output: Output) -> None:
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
     whole = ended.certificate

@@ -5,8 +5,14 @@ from typing import Annotated
 
 import typer
 
+from strait.audit.link_state import Ends
+from strait.audit.observing import require_same_topics
 from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption
 from strait.cli.printing import echo
+from strait.config.home import home
+from strait.config.links import load
+from strait.control import audit_export, tail_export
+from strait.control.audit import require_clusters
 
 
 def export(
@@ -22,13 +28,6 @@ def export(
     These are the source records that an audit found missing or different, without an explanation on record. The format is
     that of `strait tail export`. Changes no topic.
     """
-    from strait.audit.link_state import Ends
-    from strait.audit.observing import require_same_topics
-    from strait.config.home import home
-    from strait.config.links import load
-    from strait.control import audit_export, tail_export
-    from strait.control.audit import require_clusters
-
     directory = Path(audit)
     found = audit_export.lacking(directory if directory.parent != Path() else home() / "audits" / audit)
     plan, file = found.plan, load(config)

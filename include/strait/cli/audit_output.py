@@ -5,15 +5,14 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strait import json_text
+from strait.audit.progress import AuditProgress
 from strait.cli.options import Output
 from strait.cli.printing import echo
+from strait.cli.tables import plain_table
 from strait.errors import ConfigError, SetupError
-
-if TYPE_CHECKING:
-    from strait.audit.progress import AuditProgress
 
 _SHOWN_DIFFERENCES = 20
 _PROGRESS_SECONDS = 5.0
@@ -27,7 +26,7 @@ class Shown:
         self._terminal = sys.stderr.isatty()
         self._quiet = output.structured and not self._terminal
 
-    def show(self, text: str, progress: "AuditProgress | None") -> None:
+    def show(self, text: str, progress: AuditProgress | None) -> None:
         if progress is None and text == "audit":
             return
         if progress is None:
@@ -45,7 +44,7 @@ class Shown:
             echo(line, err=True)
 
 
-def _progress_line(progress: "AuditProgress") -> str:
+def _progress_line(progress: AuditProgress) -> str:
     width = 20
     filled = round(progress.share * width)
     rate, left = progress.bytes_per_second(), progress.seconds_left()
@@ -62,8 +61,6 @@ def _progress_line(progress: "AuditProgress") -> str:
 
 def show_certificate(directory: str, whole: Mapping[str, Any]) -> None:
     """Print the partitions, the differences and the limits of a certificate."""
-    from strait.cli.tables import plain_table
-
     body = whole["body"]
     rows = (
         [

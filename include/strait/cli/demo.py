@@ -1,17 +1,22 @@
 """`strait demo`: two local clusters, data, Airflow and links between the clusters, for trying Strait out."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperGroup
 
 from strait.cli.examples import examples
 from strait.cli.options import Command, Output, OutputOption
 from strait.cli.printing import echo
-
-if TYPE_CHECKING:
-    from strait.demo.folder import DemoFolder
-    from strait.demo.status import DemoStatus
+from strait.demo.folder import DemoFolder
+from strait.demo.parts import Parts
+from strait.demo.ports import choose_ports
+from strait.demo.show import show
+from strait.demo.status import DemoStatus, demo_status
+from strait.demo.steps import Steps
+from strait.demo.up import alone, bring_up
+from strait.errors import ConfigError
 
 
 class _UpByDefault(TyperGroup):
@@ -46,14 +51,6 @@ def up(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start the demo in the background and wait until it has caught up."""
-    from rich.console import Console
-
-    from strait.demo.folder import DemoFolder
-    from strait.demo.parts import Parts
-    from strait.demo.ports import choose_ports
-    from strait.demo.steps import Steps
-    from strait.demo.up import alone, bring_up
-
     console = Console(stderr=output.structured, highlight=False)
     folder = DemoFolder()
     with alone(folder):
@@ -73,8 +70,6 @@ def up(
 @app.command(cls=Command, epilog=examples("demo status"))
 def status(output: OutputOption = Output.TABLE) -> None:
     """Show the demo's processes and addresses, and the replicated records. Exits with 1 if a process does not run."""
-    from strait.demo.folder import DemoFolder
-
     found = _status(DemoFolder())
     _show(found, output)
     if found is None or not found.running:
@@ -84,12 +79,6 @@ def status(output: OutputOption = Output.TABLE) -> None:
 @app.command(cls=Command, epilog=examples("demo down"))
 def down(output: OutputOption = Output.TABLE) -> None:
     """Stop the demo and delete its data. The downloaded jars stay."""
-    from rich.console import Console
-
-    from strait.demo.folder import DemoFolder
-    from strait.demo.parts import Parts
-    from strait.demo.up import alone
-
     console = Console(stderr=output.structured, highlight=False)
     folder = DemoFolder()
     with alone(folder):
@@ -108,10 +97,6 @@ def logs(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the path and the last lines of each log."""
-    from strait.demo.folder import DemoFolder
-    from strait.demo.parts import Parts
-    from strait.errors import ConfigError
-
     found = Parts(DemoFolder()).logs()
     if part is not None and part not in found:
         raise ConfigError("demo logs", [f"no part {part!r} has a log"], hint=f"there are: {', '.join(found) or 'none'}")
@@ -124,18 +109,14 @@ def logs(
         echo("\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]))
 
 
-def _status(folder: "DemoFolder") -> "DemoStatus | None":
-    from strait.demo.status import demo_status
-
+def _status(folder: DemoFolder) -> DemoStatus | None:
     return demo_status(folder)
 
 
-def _show(found: "DemoStatus | None", output: Output) -> None:
+def _show(found: DemoStatus | None, output: Output) -> None:
     if output.structured:
         output.write({"running": False} if found is None else found.as_data())
     elif found is None:
         echo("No demo is running. `strait demo` starts one.")
     else:
-        from strait.demo.show import show
-
         show(found)

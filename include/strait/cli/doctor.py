@@ -3,15 +3,17 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption
-
-if TYPE_CHECKING:
-    from strait.launch.host import Check
-    from strait.net.survey import Surveyed
+from strait.cli.tables import plain_table
+from strait.cli.validate import surveys
+from strait.config.links import load
+from strait.embedded.airflow_health import components_at
+from strait.errors import ConfigError, SetupError
+from strait.launch.host import Check, Verdict, checks
+from strait.net.survey import Surveyed
 
 
 def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
@@ -20,9 +22,6 @@ def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TA
     Also checks Airflow's components if `AIRFLOW__API__BASE_URL` has its address. Of the clusters, only the requests that their brokers serve are checked. Exits with 1 if a requirement of Strait is
     missing; warnings do not count.
     """
-    from strait.cli.tables import plain_table
-    from strait.launch.host import Verdict, checks
-
     found = [*checks(Path.cwd()), *_airflow(), *_links(config)]
     if output.structured:
         output.write({"checks": [check._asdict() for check in found]})
@@ -35,12 +34,8 @@ def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TA
         raise typer.Exit(1)
 
 
-def _airflow() -> "Iterator[Check]":
+def _airflow() -> Iterator[Check]:
     """Check Airflow's components, if the environment has its address."""
-    from strait.embedded.airflow_health import components_at
-    from strait.errors import SetupError
-    from strait.launch.host import Check, Verdict
-
     url = os.environ.get("AIRFLOW__API__BASE_URL", "")
     if not url:
         return
@@ -55,12 +50,7 @@ def _airflow() -> "Iterator[Check]":
     yield Check("Airflow", verdict, "; ".join(problems) or f"{len(components)} components send heartbeats", remedy)
 
 
-def _links(config: Path) -> "Iterator[Check]":
-    from strait.cli.validate import surveys
-    from strait.config.links import load
-    from strait.errors import ConfigError
-    from strait.launch.host import Check, Verdict
-
+def _links(config: Path) -> Iterator[Check]:
     if not config.exists():
         yield Check(
             "links file", Verdict.WARNING, f"{config}: there is none", "give it with -f; `strait schema` describes it"
@@ -76,9 +66,7 @@ def _links(config: Path) -> "Iterator[Check]":
         yield _cluster(f"{cluster} as {end}", surveyed)
 
 
-def _cluster(subject: str, surveyed: "Surveyed") -> "Check":
-    from strait.launch.host import Check, Verdict
-
+def _cluster(subject: str, surveyed: Surveyed) -> Check:
     if not surveyed.brokers:
         return Check(subject, Verdict.FAILED, "; ".join(surveyed.unasked.values()), "correct the cluster's properties")
     asked = f"{len(surveyed.brokers)} brokers answer"

@@ -6,6 +6,7 @@ import typer
 
 from strait.cli.options import Output, OutputOption
 from strait.cli.printing import echo
+from strait.cli.tables import plain_table
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.reasons import Reason
@@ -39,8 +40,6 @@ def explain(
             ]
         )
     elif code is None:
-        from strait.cli.tables import plain_table
-
         plain_table(["code", "kind", "meaning"], ([str(one), str(one.kind), one.meaning] for one in chosen))
     else:
         (reason,) = chosen

@@ -1,6 +1,7 @@
 """`strait exporter`: metrics of links for Prometheus."""
 
 import ipaddress
+import logging
 import os
 import signal
 import threading
@@ -12,8 +13,12 @@ import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, known_links
 from strait.cli.printing import PrintableFormatter, echo
+from strait.config.links import load_link
 from strait.errors import SetupError
 from strait.exporter import TOKEN_VARIABLE
+from strait.exporter.rendering import Options, registry_of
+from strait.exporter.server import MetricsServer
+from strait.exporter.watch import LinkWatch
 
 _END_SECONDS = 2.0
 
@@ -52,13 +57,6 @@ def exporter(
     Each link is queried in the background, so an unreachable cluster delays no other link. Metrics name topics, groups and
     hosts: beyond loopback, a token is required unless `--no-token` is given.
     """
-    import logging
-
-    from strait.config.links import load_link
-    from strait.exporter.rendering import Options, registry_of
-    from strait.exporter.server import MetricsServer
-    from strait.exporter.watch import LinkWatch
-
     token = _token(token_file)
     if not token and not no_token and not _is_loopback(address):
         raise SetupError(

@@ -1,20 +1,23 @@
 """`strait failover`: move a link's clients from its source to its destination."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself, seconds
 from strait.cli.printing import confirm, echo
+from strait.config.links import LinksFile, load_link
+from strait.control.failover import failover as failovers
+from strait.control.failover.turn import Settings
+from strait.control.plane import Control
 from strait.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from strait.config.links import LinksFile
-    from strait.state.failover_records import Failover, FailoverStep
-
+from strait.planning.failover import summary
+from strait.planning.failover_report import left_behind, next_steps, screen
+from strait.planning.waves import Wave
+from strait.state.failover_records import Failover, FailoverStep
+from strait.state.link_handle import ConfiguredLink
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what each step finds now. Exits with 1 unless all hold.")
@@ -131,12 +134,6 @@ def failover(
     Run it again to resume an interrupted failover. Until the link is stopped, an error reverts all changes.
     Exits with 1 if records were written to the source too late.
     """
-    from strait.config.links import load_link
-    from strait.control.failover import failover as failovers
-    from strait.control.failover.turn import Settings
-    from strait.planning.waves import Wave
-    from strait.state.link_handle import ConfiguredLink
-
     name, wave = link.name, Wave.of(topics or (), groups or ())
     of = ConfiguredLink.of(load_link(link.config, name, reverse=True, beside=True), name)
     if history:
@@ -196,8 +193,6 @@ def failback(
     A failover of the link in the opposite direction, also for groups that have consumed there before. It waits until
     this link has copied its tail, which `strait start` makes it do.
     """
-    from strait.config.links import load_link
-
     failover(
         _opposite(load_link(link.config, link.name, reverse=True), link.name),
         link.config,
@@ -216,7 +211,7 @@ def failback(
     )
 
 
-def _opposite(file: "LinksFile", link: str) -> str:
+def _opposite(file: LinksFile, link: str) -> str:
     """Return the only link that copies in the opposite direction. Raises ConfigError if there is none or several."""
     others = sorted(name for name in file.links if name != link)
     if len(others) != 1:
@@ -226,25 +221,20 @@ def _opposite(file: "LinksFile", link: str) -> str:
     return others[0]
 
 
-def _with_topics_in_force(file: "LinksFile", link: str) -> "LinksFile":
+def _with_topics_in_force(file: LinksFile, link: str) -> LinksFile:
     """Return the file with the link's current topics. Topics that an Airflow Variable added are replicated too, so the
     failover must include them, and they must not block it."""
-    from strait.control.plane import Control
-
     with Control(file, link) as control:
         found = control.settings_in_force().link
     return file.model_copy(update={"links": {**file.links, link: found}})
 
 
-def _say(step: "FailoverStep") -> None:
+def _say(step: FailoverStep) -> None:
     echo(f"{step.verdict:8} {step.name:10} {step.seconds:7.1f} s  {step.detail}")
 
 
-def _report(record: "Failover", servers: str, output: Output, *, silent: bool) -> None:
+def _report(record: Failover, servers: str, output: Output, *, silent: bool) -> None:
     """Print the failover's result and, once it is done, the next steps, on one screen."""
-    from strait.planning.failover import summary
-    from strait.planning.failover_report import left_behind, next_steps, screen
-
     over = record.kind != "rehearsal" and record.outcome == "done" and not silent
     if output.structured:
         after = {"next": next_steps(record, servers), "left_behind": left_behind(record)} if over else {}
@@ -255,11 +245,10 @@ def _report(record: "Failover", servers: str, output: Output, *, silent: bool) -
             echo(line)
 
 
-def _show(found: "Sequence[Failover]", link: str, output: Output) -> None:
+def _show(found: Sequence[Failover], link: str, output: Output) -> None:
     if output.structured:
         output.write([record.model_dump() for record in found])
         return
-    from strait.planning.failover import summary
 
     if not found:
         echo(f"link {link}: no failover was ever begun")

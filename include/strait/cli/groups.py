@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link
 from strait.cli.printing import echo
-
-if TYPE_CHECKING:
-    from strait.planning.consumer_groups import GroupStatus
+from strait.cli.tables import plain_table
+from strait.config.consumer_groups import GroupFilter
+from strait.config.links import link_names
+from strait.consumer_groups.sync import GroupSync
+from strait.planning.consumer_groups import MEANINGS, SHARE, SHARE_START, GroupStatus
+from strait.state.link_handle import ConfiguredLink
 
 
 def groups(
@@ -56,10 +59,6 @@ def groups(
     For share groups, these are start offsets. Prints one line for each group; for one group, or with `-o wide`, one line
     for each partition.
     """
-    from strait.config.consumer_groups import GroupFilter
-    from strait.consumer_groups.sync import GroupSync
-    from strait.state.link_handle import ConfiguredLink
-
     if take_over and not sync:
         raise typer.BadParameter("it needs --sync", param_hint="--take-over")
     name, wanted = _split(config, link, words or [])
@@ -85,18 +84,13 @@ def groups(
 
 def _split(config: Path, link: str | None, words: list[str]) -> tuple[str, list[str]]:
     """Return the link and the consumer groups named after it."""
-    from strait.config.links import link_names
-
     names = link_names(config)
     named = link is None and bool(words) and (words[0] in names or len(names) > 1)
     name, _ = one_link(config, link, *words[:named])
     return name, words[named:]
 
 
-def _print(found: "Sequence[GroupStatus]", *, by_partition: bool) -> None:
-    from strait.cli.tables import plain_table
-    from strait.planning.consumer_groups import MEANINGS
-
+def _print(found: Sequence[GroupStatus], *, by_partition: bool) -> None:
     head = ["group", "type", "source", "destination", ">partitions", ">re-reads", "offsets"]
     plain_table(head, ([*_sides(item), f"{len(item.offsets)}", _count(item.rereads), _summary(item)] for item in found))
     if by_partition:
@@ -108,7 +102,7 @@ def _print(found: "Sequence[GroupStatus]", *, by_partition: bool) -> None:
         echo(f"{state}: {MEANINGS[state]}")
 
 
-def _partitions(found: "Iterable[GroupStatus]") -> Iterable[list[str]]:
+def _partitions(found: Iterable[GroupStatus]) -> Iterable[list[str]]:
     for group in found:
         for item in group.offsets:
             yield [
@@ -123,13 +117,11 @@ def _partitions(found: "Iterable[GroupStatus]") -> Iterable[list[str]]:
             ]
 
 
-def _sides(item: "GroupStatus") -> list[str]:
+def _sides(item: GroupStatus) -> list[str]:
     return [item.group, item.source.kind, item.source.state or "-", item.destination.state or "-"]
 
 
-def _summary(item: "GroupStatus") -> str:
-    from strait.planning.consumer_groups import SHARE, SHARE_START
-
+def _summary(item: GroupStatus) -> str:
     states = ", ".join(f"{count} {state}" for state, count in item.states)
     outside = f"; also in {len(item.outside)} topics that the link does not copy" if item.outside else ""
     return item.note or (f"{states}; {SHARE_START}" if item.source.kind == SHARE else states) + outside

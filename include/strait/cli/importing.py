@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from strait.cli.examples import examples
 from strait.cli.options import Command, Output, OutputOption
 from strait.cli.printing import echo
-
-if TYPE_CHECKING:
-    from strait.importing.draft import Draft
+from strait.errors import ConfigError
+from strait.importing.draft import Draft, Weight
+from strait.importing.mirus import translate_mirus
+from strait.importing.mm2 import translate_mm2
+from strait.importing.reading import properties_of
+from strait.importing.writing import as_yaml
 
 app = typer.Typer(
     help="Convert a Mirus or MirrorMaker 2 configuration.",
@@ -43,8 +46,6 @@ def mirus(
     Lists on stderr the properties that are not in the file: first those without which the link must not run, such as a
     login or a filter; the exit code is 3 if there are any.
     """
-    from strait.importing.mirus import translate_mirus
-
     _print("mirus", files, translate_mirus(_read(files), link=link, secrets_dir=secrets_dir), output, verbose=verbose)
 
 
@@ -61,15 +62,10 @@ def mm2(
     Lists on stderr the properties that are not in the file: first those without which the link must not run, such as a
     login or a filter; the exit code is 3 if there are any.
     """
-    from strait.importing.mm2 import translate_mm2
-
     _print("mm2", files, translate_mm2(_read(files), link=link, secrets_dir=secrets_dir), output, verbose=verbose)
 
 
 def _read(files: list[Path]) -> Mapping[str, str]:
-    from strait.errors import ConfigError
-    from strait.importing.reading import properties_of
-
     properties: dict[str, str] = {}
     for file in files:
         try:
@@ -87,10 +83,7 @@ _TITLES = (
 )
 
 
-def _print(tool: str, files: list[Path], draft: "Draft", output: Output, *, verbose: bool) -> None:
-    from strait.importing.draft import Weight
-    from strait.importing.writing import as_yaml
-
+def _print(tool: str, files: list[Path], draft: Draft, output: Output, *, verbose: bool) -> None:
     draft.checked(f"import {tool}: what became of {', '.join(map(str, files))}")
     if output.structured:
         notes = [{"at": list(path), "note": note} for path, said in draft.notes.items() for note in said]

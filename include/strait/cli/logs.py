@@ -3,18 +3,18 @@
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from strait.cli.applications import OTHER_HOME, launchers
 from strait.cli.options import ChosenLink, link_command
 from strait.cli.printing import echo
+from strait.config import naming
+from strait.config.home import home
+from strait.config.links import Link
 from strait.errors import ConfigError, StraitError
-
-if TYPE_CHECKING:
-    from strait.config.links import Link
-    from strait.launch.base import Application, Launcher
+from strait.launch.base import Application, Launcher
 
 _POLL_SECONDS = 0.5
 
@@ -36,8 +36,6 @@ def logs(
     Of the newest application of each task group that the DAGs or `strait run` started on this machine. The log's path is
     printed on stderr.
     """
-    from strait.config.home import home
-
     name, asked = link.name, link.load().settings
     if group is not None and group not in asked.groups:
         raise ConfigError(f"link {name}", [f"has no task group {group!r}; groups: {', '.join(sorted(asked.groups))}"])
@@ -56,12 +54,8 @@ def logs(
         ends = {path: _print_from(path, end) for path, end in ends.items()}
 
 
-def _newest(
-    name: str, link: "Link", groups: list[str], *, standby: bool
-) -> "Mapping[str, tuple[Launcher, Application]]":
+def _newest(name: str, link: Link, groups: list[str], *, standby: bool) -> Mapping[str, tuple[Launcher, Application]]:
     """Return task group -> its newest application that has a log, with its launcher."""
-    from strait.config import naming
-
     found: dict[str, tuple[Launcher, Application]] = {}
     for launcher in launchers(name, link.spark, link.pool):
         for group in groups:

@@ -1,16 +1,17 @@
 """`strait losses`: records that a link could not copy or that were lost, and the action taken."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from strait.cli.options import ChosenLink, Output, OutputOption, link_command
 from strait.cli.printing import echo
+from strait.cli.tables import plain_table
+from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
-
-if TYPE_CHECKING:
-    from strait.state.reader import StateReader
-    from strait.state.schema import Loss
+from strait.state.reader import StateReader
+from strait.state.schema import Loss
+from strait.text import utc
 
 
 @link_command
@@ -36,9 +37,7 @@ def losses(
         raise trouble
 
 
-def _require_known(link: str, topic: str, state: "StateReader") -> None:
-    from strait.config.validation import did_you_mean
-
+def _require_known(link: str, topic: str, state: StateReader) -> None:
     known = {loss.topic for loss in state.losses}
     for plan in state.plans.values():
         known |= {item.source for item in plan.topics} | {item.topic for item in plan.waiting}
@@ -47,10 +46,7 @@ def _require_known(link: str, topic: str, state: "StateReader") -> None:
         raise ConfigError(f"link {link}", [problem])
 
 
-def _print(found: "list[Loss]") -> None:
-    from strait.cli.tables import plain_table
-    from strait.text import utc
-
+def _print(found: list[Loss]) -> None:
     rows = (
         [
             utc(loss.at_ms),

@@ -3,46 +3,19 @@
 Exit codes: 0 done; 1 the command failed (a cluster, this machine, Spark); 2 the configuration or the command line is
 wrong, and a retry without a change cannot succeed.
 
-Every module that is imported here must stay cheap to import, so that `strait --help` responds immediately: Kafka's
-and Spark's libraries are imported inside the functions that use them.
+A command's module is imported when the command is run: `strait --help` imports none, so that it responds immediately.
 """
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from strait import __version__
-from strait.cli import (
-    applications,
-    audit,
-    demo,
-    doctor,
-    explain,
-    exporter,
-    failover,
-    groups,
-    importing,
-    logs,
-    losses,
-    map_rebuild,
-    offsets,
-    pause,
-    plan,
-    quarantine,
-    run,
-    schema,
-    settings,
-    status,
-    tail,
-    top,
-    validate,
-    version,
-    wait,
-)
 from strait.cli.examples import examples
 from strait.cli.options import Command
 from strait.cli.printing import echo
@@ -52,15 +25,97 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 
 
-class _HelpByDefault(TyperGroup):
-    """Shows the help, and exits with 0, if `strait` is given no argument."""
+COMMANDS = {
+    "run": ("run", "Replicate one link, or all links of a pool, in the foreground."),
+    "validate": ("validate", "Check the links file, without connecting to any cluster unless asked to."),
+    "doctor": ("doctor", "Check this host, the links file and its clusters, and suggest remedies."),
+    "plan": ("plan", "Preview changes, backlog and risks. Read-only."),
+    "apply": ("plan", "Create missing topics and publish the plan."),
+    "settings": ("settings", "Show the effective settings and their origins."),
+    "status": ("status", "Show state, lag and issues per link, topic and partition."),
+    "top": ("top", "Show links and the partitions with the largest lag, refreshed until Ctrl-C."),
+    "wait": ("wait", "Wait until a link has caught up, runs or is stopped."),
+    "exporter": ("exporter", "Serve metrics of links to Prometheus, until Ctrl-C."),
+    "explain": ("explain", "Explain a reason code: its meaning and the remedy."),
+    "stop": ("pause", "Stop a link's Spark applications."),
+    "start": ("pause", "Let a stopped link run again."),
+    "pause": ("pause", "Pause a link, topic or partition."),
+    "resume": ("pause", "Resume a paused link, topic or partition."),
+    "resolve": ("pause", "Resolve the deletion of a topic once."),
+    "applications": ("applications", "Show a link's Spark applications on this machine."),
+    "logs": ("logs", "Show the logs of a link's Spark applications."),
+    "losses": ("losses", "List records that were lost, and the action taken."),
+    "groups": (
+        "groups",
+        "Show the offsets at which consumer groups would resume on the destination; `--sync` commits them.",
+    ),
+    "failover": (
+        "failover",
+        "Move a link's clients to its destination: wait until producers have stopped and all is copied, commit the "
+        "consumer groups' offsets, stop the link.",
+    ),
+    "failback": ("failover", "Move the clients of a link that failed over back to its source."),
+    "schema": ("schema", "Print the JSON Schema of the links file."),
+    "version": ("version", "Show the versions of Strait, Python, Spark and Airflow."),
+    "quarantine": ("quarantine", "List, replay or discard rejected records."),
+    "tail": ("tail", "List, export or drop records that were never copied."),
+    "offsets": (
+        "offsets",
+        "Translate committed offsets between the clusters; export and import the link's own.",
+    ),
+    "map": ("map_rebuild", "Rebuild a lost offset map."),
+    "audit": ("audit", "Compare the contents of topics, and certify the result."),
+    "import": ("importing", "Convert a Mirus or MirrorMaker 2 configuration."),
+    "demo": ("demo", "Run a demo: two clusters, data, Airflow and a link."),
+}
+"""Command -> module in `strait.cli`, and the first sentence of its help. A module has a function of the command's name,
+or an `app` with subcommands."""
+
+
+class _Loaded(Mapping[str, Any]):
+    """Every command, imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        module = import_module(f"strait.cli.{COMMANDS[name][0]}")
+        command = getattr(module, name, None)
+        if command is None:
+            found: Any = typer.main.get_group(module.app)
+        else:
+            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+            alone.command(name, cls=Command, epilog=examples(name))(command)
+            found = typer.main.get_command(alone)
+        found.name = name
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Commands(TyperGroup):
+    """Imports the module of the command that is run. Shows the help, and exits with 0, if `strait` is given no
+    argument."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Loaded()  # type: ignore[assignment]  # no command is added
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        loaded, self.commands = self.commands, {name: TyperCommand(name, help=COMMANDS[name][1]) for name in COMMANDS}
+        super().format_help(ctx, formatter)
+        self.commands = loaded
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
 
 
 app = typer.Typer(
-    cls=_HelpByDefault,
+    cls=_Commands,
     help="Copy Kafka topics from cluster to cluster: exactly once, through Spark.",
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -81,43 +136,6 @@ def _options(
     ] = False,
 ) -> None:
     """Copy Kafka topics from cluster to cluster: exactly once, through Spark."""
-
-
-def _add(name: str, command: Callable[..., None]) -> None:
-    app.command(name, cls=Command, epilog=examples(name))(command)
-
-
-_add("run", run.run)
-_add("validate", validate.validate)
-_add("doctor", doctor.doctor)
-_add("plan", plan.plan)
-_add("apply", plan.apply)
-_add("settings", settings.settings)
-_add("status", status.status)
-_add("top", top.top)
-_add("wait", wait.wait)
-_add("exporter", exporter.exporter)
-_add("explain", explain.explain)
-_add("stop", pause.stop)
-_add("start", pause.start)
-_add("pause", pause.pause)
-_add("resume", pause.resume)
-_add("resolve", pause.resolve)
-_add("applications", applications.applications)
-_add("logs", logs.logs)
-_add("losses", losses.losses)
-_add("groups", groups.groups)
-_add("failover", failover.failover)
-_add("failback", failover.failback)
-app.add_typer(quarantine.app, name="quarantine")
-app.add_typer(tail.app, name="tail")
-app.add_typer(offsets.app, name="offsets")
-app.add_typer(map_rebuild.app, name="map")
-app.add_typer(audit.app, name="audit")
-_add("schema", schema.schema)
-_add("version", version.version)
-app.add_typer(importing.app, name="import")
-app.add_typer(demo.app, name="demo")
 
 
 def main() -> None:

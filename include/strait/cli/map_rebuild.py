@@ -1,6 +1,7 @@
 """`strait map`: rebuild a lost offset map."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -8,11 +9,9 @@ from strait.cli.examples import examples
 from strait.cli.long_work import on_stderr
 from strait.cli.options import ChosenLink, Command, Output, OutputOption, YesOption, link_command
 from strait.cli.printing import confirm, echo
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from strait.control.rebuilt import Rebuilt
+from strait.cli.tables import plain_table
+from strait.control.map_rebuild import MapRebuild
+from strait.control.rebuilt import Rebuilt
 
 app = typer.Typer(help="Rebuild a lost offset map.", no_args_is_help=True)
 
@@ -42,8 +41,6 @@ def rebuild(
     matches their batches; writes only offsets that are exact, and lists the records whose source offsets stay unknown.
     Exits with 1 if a partition cannot be rebuilt.
     """
-    from strait.control.map_rebuild import MapRebuild
-
     rebuilding = MapRebuild(link.load(), on_stderr())
     found = rebuilding.propose(topic or (), everything=everything)
     ready = [one for one in found if one.verdict == "ready"]
@@ -58,14 +55,13 @@ def rebuild(
         raise typer.Exit(1)
 
 
-def _show(link: str, found: "Sequence[Rebuilt]", output: Output, *, err: bool = False) -> None:
+def _show(link: str, found: Sequence[Rebuilt], output: Output, *, err: bool = False) -> None:
     if output.structured:
         output.write({"link": link, "partitions": [one.as_data() for one in found]})
         return
     if not found:
         echo(f"link {link}: its plan has no partitions", err=err)
         return
-    from strait.cli.tables import plain_table
 
     rows = (
         [

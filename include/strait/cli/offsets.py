@@ -5,7 +5,7 @@ import io
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,11 +13,12 @@ from strait.cli import positions
 from strait.cli.examples import examples
 from strait.cli.options import DEFAULT_FILE, Command, ConfigOption, LinkOption, Output, OutputOption, one_link
 from strait.cli.printing import write
+from strait.cli.tables import plain_table
+from strait.config.links import link_names
+from strait.consumer_groups.offsets import Offsets
 from strait.errors import ConfigError
 from strait.model import TopicPartition
-
-if TYPE_CHECKING:
-    from strait.state.translation import Translation
+from strait.state.translation import Translation
 
 app = typer.Typer(
     help="Translate committed offsets between the clusters; export and import the link's own.", no_args_is_help=True
@@ -52,8 +53,6 @@ def translate(
     A committed offset is that of the next record to consume. CSV from standard input is answered with CSV.
     Shows for each result how well it fits. Exits with 1 unless every result is exact.
     """
-    from strait.consumer_groups.offsets import Offsets
-
     name, rest = _split(config, link, words or [])
     from_input = not rest and group is None
     if from_input and sys.stdin.isatty():
@@ -75,8 +74,6 @@ def translate(
 
 def _split(config: Path, link: str | None, words: list[str]) -> tuple[str, list[str]]:
     """Return the link and the offsets named after it."""
-    from strait.config.links import link_names
-
     named = link is None and bool(words) and (words[0] in link_names(config) or ":" not in words[0])
     name, _ = one_link(config, link, *words[:named])
     return name, words[named:]
@@ -109,7 +106,7 @@ def _refuse(text: str) -> Place:
     raise ConfigError(repr(text), ["is no offset: write TOPIC-PARTITION:OFFSET, or topic,partition,offset as CSV"])
 
 
-def _write_csv(found: "Iterable[Translation]") -> None:
+def _write_csv(found: Iterable[Translation]) -> None:
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
     writer.writerow(_HEAD)
@@ -118,9 +115,7 @@ def _write_csv(found: "Iterable[Translation]") -> None:
     write(rows.getvalue())
 
 
-def _print(found: "Iterable[Translation]") -> None:
-    from strait.cli.tables import plain_table
-
+def _print(found: Iterable[Translation]) -> None:
     rows = (
         [
             f"{item.topic}-{item.partition}",

@@ -1,15 +1,15 @@
 """Commands that edit the plans in force: `strait pause` and `resume` for a link, a topic or a partition, `stop` and
 `start` for a link, `resolve` for a deleted topic."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo
-
-if TYPE_CHECKING:
-    from strait.control.pausing import Edited
+from strait.control import pausing, resolving
+from strait.control.pausing import Edited
+from strait.planning.plan.pauses import Scope, described
 
 WhatArgument = Annotated[
     str,
@@ -33,9 +33,6 @@ def pause(
 
     Copying stops within two seconds, until `strait resume`. The Spark application keeps running.
     """
-    from strait.control import pausing
-    from strait.planning.plan.pauses import Scope
-
     done = pausing.pause(link.load(), Scope.parse(what), by=by or myself(), reason=reason)
     _tell(link.name, f"{done.scope} is paused", done, output=output)
 
@@ -51,9 +48,6 @@ def resume(
     Copying resumes exactly at the offset at which it stopped. Topics and partitions that were paused separately stay
     paused, and are listed.
     """
-    from strait.control import pausing
-    from strait.planning.plan.pauses import Scope
-
     done = pausing.resume(link.load(), Scope.parse(what))
     _tell(link.name, f"{done.scope} is resumed", done, output=output)
 
@@ -110,8 +104,6 @@ def resolve(
     the resolution; it adds no rule, and the topic's `on_loss` applies to later losses as before. A source topic
     that was created again is copied from its first record by both options.
     """
-    from strait.control import resolving
-
     if go_on == restart:
         raise typer.BadParameter("give either --continue or --restart")
     if not topic:
@@ -129,16 +121,12 @@ def resolve(
 
 
 def _set_stopped(link: ChosenLink, *, stopped: bool, by: str, reason: str, output: Output) -> None:
-    from strait.control import pausing
-
     done = pausing.set_stopped(link.load(), stopped=stopped, by=by, reason=reason)
     text = "stopped" if stopped else "started"
     _tell(link.name, text if done.published else f"is {text} already", done, output=output)
 
 
-def _tell(link: str, text: str, done: "Edited", *, output: Output) -> None:
-    from strait.planning.plan.pauses import described
-
+def _tell(link: str, text: str, done: Edited, *, output: Output) -> None:
     if output.structured:
         output.write(
             {

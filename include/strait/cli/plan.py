@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,12 +18,13 @@ from strait.cli.options import (
     YesOption,
     one_link,
 )
+from strait.cli.pool_plan import show_pool
 from strait.cli.printing import confirm, echo
+from strait.control.plane import Control
 from strait.errors import ConfigError, SetupError
-
-if TYPE_CHECKING:
-    from strait.control.plane import Control
-    from strait.planning.review.approval import ShownPlan
+from strait.planning.review import text
+from strait.planning.review.approval import ShownPlan
+from strait.planning.topic_sync.actions import DeleteTopic
 
 FromFileOption = Annotated[
     bool,
@@ -56,12 +57,8 @@ def plan(
     and the throughput that they report.
     """
     if pool is not None:
-        from strait.cli.pool_plan import show_pool
-
         show_pool(config, pool, output)
         return
-    from strait.control.plane import Control
-    from strait.planning.review import text
 
     name, _ = one_link(config, link, first)
     with Control.of(config, name, on_stderr()) as control:
@@ -108,9 +105,6 @@ def apply(
     applied.
     Uses the topics of the links file; those of the current plan if an Airflow Variable replaces that block.
     """
-    from strait.control.plane import Control
-    from strait.planning.topic_sync.actions import DeleteTopic
-
     if stopped is not None:
         echo("--stop and --start are deprecated: use `strait stop` or `strait start`", err=True)
     name, shown = _chosen(config, link, first, second)
@@ -130,7 +124,7 @@ def apply(
         raise typer.Exit(1)
 
 
-def _settle_topics(control: "Control", *, from_file: bool) -> "dict[str, Any]":
+def _settle_topics(control: Control, *, from_file: bool) -> dict[str, Any]:
     """Plan with the current topics, unless ``from_file``: a links file whose topics an Airflow Variable replaces must
     not drop the topics that the Variable added. Return the origin of the topics, for structured output."""
     found = control.settings_in_force(adopt=not from_file)
@@ -146,14 +140,14 @@ def _settle_topics(control: "Control", *, from_file: bool) -> "dict[str, Any]":
     return {"topics_from": "" if from_file else found.elsewhere}
 
 
-def _write(path: Path, shown: "ShownPlan") -> None:
+def _write(path: Path, shown: ShownPlan) -> None:
     try:
         path.write_text(shown.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise SetupError(f"link {shown.link}: writing {path}: {error.strerror}") from error
 
 
-def _chosen(config: Path, link: str | None, first: str | None, second: str | None) -> "tuple[str, ShownPlan | None]":
+def _chosen(config: Path, link: str | None, first: str | None, second: str | None) -> tuple[str, ShownPlan | None]:
     """Return the link and the saved plan, or None. A saved plan names its link, so the file alone is enough."""
     if link is None and first is not None and second is None and Path(first).is_file():
         shown = _read(Path(first))
@@ -162,9 +156,7 @@ def _chosen(config: Path, link: str | None, first: str | None, second: str | Non
     return name, _read(Path(file), name) if file else None
 
 
-def _read(path: Path, link: str | None = None) -> "ShownPlan":
-    from strait.planning.review.approval import ShownPlan
-
+def _read(path: Path, link: str | None = None) -> ShownPlan:
     where = f"plan file {path}"
     try:
         text = path.read_text(encoding="utf-8")

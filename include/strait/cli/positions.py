@@ -1,22 +1,26 @@
 """`strait offsets export` and `import`: write a link's positions for other tools, or continue at theirs."""
 
+import json
 import sys
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from strait.cli.options import ChosenLink, Output, OutputOption, link_command, myself
+from strait.cli.options import SCHEMA_VERSION, ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo, write
+from strait.cli.tables import plain_table
+from strait.config.cluster import Cluster
+from strait.control import hand_over
+from strait.control.hand_over import read_offsets_topic
+from strait.control.move_in import Force, Move, MoveIn
 from strait.errors import ConfigError
-
-if TYPE_CHECKING:
-    from strait.config.cluster import Cluster
-    from strait.control.move_in import Move
-    from strait.model import TopicPartition
-    from strait.state.link_handle import ConfiguredLink
-    from strait.state.positions import Position
+from strait.model import TopicPartition
+from strait.state import positions
+from strait.state.link_handle import ConfiguredLink
+from strait.state.positions import MM2_CONNECTOR, Position, of_connector, read_positions
 
 
 class Format(StrEnum):
@@ -84,9 +88,6 @@ def export(
 
     Exits with 1 if a position is not known exactly; `--to-connect` then writes nothing.
     """
-    from strait.control import hand_over
-    from strait.state.positions import MM2_CONNECTOR
-
     name, of = link.name, link.load()
     alias = None if mirus else cluster or of.settings.naming.alias or of.source.name
     owner = connector or (name if mirus or form in (Format.MIRUS, Format.MIRUS_JSON) else MM2_CONNECTOR)
@@ -156,8 +157,6 @@ def import_(
     Stop the other tool first. The last records of each destination partition show the exact position, even if the tool
     was killed. Imports all partitions or none; exits with 1 if one is rejected.
     """
-    from strait.control.move_in import Force, MoveIn
-
     if sum((bool(path), from_connect is not None, group is not None)) != 1:
         raise ConfigError("command line", ["name one of FILE, --from-connect and --group"])
     if force and not reason:
@@ -177,18 +176,13 @@ def import_(
 
 
 def _from_connect(
-    link: "ConfiguredLink", topic: str, on: End, connector: str | None, cluster: str | None
-) -> "dict[TopicPartition, int | None]":
-    from strait.control.hand_over import read_offsets_topic
-    from strait.state.positions import of_connector
-
+    link: ConfiguredLink, topic: str, on: End, connector: str | None, cluster: str | None
+) -> dict[TopicPartition, int | None]:
     stored = read_offsets_topic(*_cluster(link, on), topic)
     return of_connector((item.entry for item in stored), topic, connector, cluster)
 
 
-def _from_file(path: str) -> "dict[TopicPartition, int | None]":
-    from strait.state.positions import read_positions
-
+def _from_file(path: str) -> dict[TopicPartition, int | None]:
     if path == "-":
         return read_positions(sys.stdin.read(), "standard input")
     try:
@@ -197,16 +191,11 @@ def _from_file(path: str) -> "dict[TopicPartition, int | None]":
         raise ConfigError(path, [f"cannot be read: {error}"]) from error
 
 
-def _cluster(link: "ConfiguredLink", end: End) -> "Cluster":
+def _cluster(link: ConfiguredLink, end: End) -> Cluster:
     return link.source if end is End.SOURCE else link.destination
 
 
-def _text(link: str, found: "list[Position]", form: Format, connector: str, alias: str | None) -> str:
-    import json
-
-    from strait.cli.options import SCHEMA_VERSION
-    from strait.state import positions
-
+def _text(link: str, found: list[Position], form: Format, connector: str, alias: str | None) -> str:
     match form:
         case Format.CSV:
             return positions.as_csv(found)
@@ -223,13 +212,10 @@ def _text(link: str, found: "list[Position]", form: Format, connector: str, alia
             return "".join(f"{key.decode()}\t{value.decode()}\n" for key, value in records)
 
 
-def _show(link: str, moves: "list[Move]", output: Output) -> None:
-    from dataclasses import asdict
-
+def _show(link: str, moves: list[Move], output: Output) -> None:
     if output.structured:
         output.write({"link": link, "partitions": [asdict(move) for move in moves]})
         return
-    from strait.cli.tables import plain_table
 
     rows = (
         [

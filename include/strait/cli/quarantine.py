@@ -1,6 +1,6 @@
 """`strait quarantine`: list, replay or discard the records that the destination rejected."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,10 +16,10 @@ from strait.cli.options import (
     link_command,
 )
 from strait.cli.printing import confirm, echo
-
-if TYPE_CHECKING:
-    from strait.control.quarantine import Quarantine
-    from strait.state.quarantine_log import Contents, Entry
+from strait.cli.tables import plain_table
+from strait.control.quarantine import Quarantine
+from strait.state.quarantine_log import Chosen, Contents, Entry
+from strait.text import utc
 
 app = typer.Typer(help="List, replay or discard rejected records.", no_args_is_help=True)
 
@@ -40,8 +40,6 @@ def list_(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List quarantined records, with their source offsets and the reason for their rejection."""
-    from strait.state.quarantine_log import Chosen
-
     quarantine = _open(link)
     contents = quarantine.contents()
     _tell_unknown(quarantine, contents)
@@ -74,8 +72,6 @@ def replay(
 
     Key, value, timestamp, headers and partition stay.
     """
-    from strait.state.quarantine_log import Chosen
-
     quarantine = _open(link)
     chosen = Chosen(topic, partition, reason)
     if dry_run:
@@ -102,8 +98,6 @@ def drop(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Discard quarantined records. They stay in the topic, marked as discarded."""
-    from strait.state.quarantine_log import Chosen
-
     quarantine = _open(link)
     chosen = Chosen(topic, partition, reason)
     if dry_run:
@@ -116,13 +110,11 @@ def drop(
         _tell("dropped", settling.drop(found), output)
 
 
-def _open(link: ChosenLink) -> "Quarantine":
-    from strait.control.quarantine import Quarantine
-
+def _open(link: ChosenLink) -> Quarantine:
     return Quarantine(link.load())
 
 
-def _tell_unknown(quarantine: "Quarantine", contents: "Contents") -> None:
+def _tell_unknown(quarantine: Quarantine, contents: Contents) -> None:
     """Print the records in the topic that Strait did not write. They do not hide quarantined records."""
     for offset, what in contents.unknown.items():
         echo(f"topic {quarantine.topic} offset {offset} is not of Strait's making: {what}", err=True)
@@ -140,15 +132,12 @@ def _tell(what: str, count: int, output: Output) -> None:
         echo(f"{what} {count} records")
 
 
-def _show(found: "list[Entry]", output: Output, nothing: str, into: dict[str, str] | None = None) -> None:
+def _show(found: list[Entry], output: Output, nothing: str, into: dict[str, str] | None = None) -> None:
     if output.structured:
         output.write([entry._asdict() | ({"into": into[entry.topic]} if into else {}) for entry in found])
     elif not found:
         echo(nothing)
     else:
-        from strait.cli.tables import plain_table
-        from strait.text import utc
-
         with_settled = any(entry.settled for entry in found)
         rows = (
             [

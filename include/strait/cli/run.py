@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.foreground import run_in_foreground
 from strait.cli.options import (
     DEFAULT_FILE,
     ConfigOption,
@@ -15,6 +16,7 @@ from strait.cli.options import (
     one_link,
     seconds,
 )
+from strait.cli.pool_foreground import run_pool_in_foreground
 
 SHORTEST_SECONDS = 0.2
 
@@ -45,13 +47,10 @@ def run(
     if interval < SHORTEST_SECONDS:
         raise typer.BadParameter(f"at least {SHORTEST_SECONDS:g}s", param_hint="--interval")
     if pool is not None:
-        from strait.cli.pool_foreground import run_pool_in_foreground
-
         if first is not None or link is not None:
             raise typer.BadParameter("a link cannot be named as well", param_hint="--pool")
         run_pool_in_foreground(config, pool, interval, output, start=start)
         return
-    from strait.cli.foreground import run_in_foreground
 
     name, _ = one_link(config, link, first)
     run_in_foreground(config, name, interval, output, start=start)

@@ -2,9 +2,9 @@
 
 import sys
 
+from strait.config.json_schema import schema_text
+
 
 def schema() -> None:
     """Print the JSON Schema of the links file."""
-    from strait.config.json_schema import schema_text
-
     sys.stdout.write(schema_text())

@@ -1,13 +1,14 @@
 """`strait settings`: the current settings of a link, and their origins."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import yaml
 
 from strait.cli.options import ChosenLink, Output, OutputOption, link_command
 from strait.cli.printing import echo
-
-if TYPE_CHECKING:
-    from strait.planning.plan.settings import InForce
+from strait.control.plane import Control
+from strait.planning.plan.settings import InForce
 
 
 @link_command
@@ -19,21 +20,18 @@ def settings(
 
     Airflow's Variables and Connections can replace parts of the links file. Clusters' properties are not shown.
     """
-    from strait.control.plane import Control
-
     with Control.of(link.config, link.name) as control:
         found = control.settings_in_force()
     data = _data(link.name, found)
     if output.structured:
         output.write(data)
         return
-    import yaml
 
     echo("\n".join(f"# {line}" for line in _lines(found, str(link.config))))
     echo(yaml.safe_dump({link.name: data["settings"]}, sort_keys=False, allow_unicode=True).rstrip())
 
 
-def _data(name: str, found: "InForce") -> dict[str, Any]:
+def _data(name: str, found: InForce) -> dict[str, Any]:
     planned = found.settings
     return {
         "link": name,
@@ -47,7 +45,7 @@ def _data(name: str, found: "InForce") -> dict[str, Any]:
     }
 
 
-def _lines(found: "InForce", file: str) -> list[str]:
+def _lines(found: InForce, file: str) -> list[str]:
     if found.settings is None:
         why = f"plan {found.version} does not say what it was made of" if found.version else "no plan was published yet"
         return [f"{why}; these are the settings in {file}"]

@@ -3,8 +3,9 @@
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,12 +20,19 @@ from strait.cli.options import (
     seconds,
 )
 from strait.cli.printing import echo
+from strait.cli.screen import keep_showing
+from strait.cli.tables import plain_table, print_left_out, print_reasons, print_status, shown
+from strait.config.links import link_names
+from strait.control.link_status import LinkStatus, link_groups, link_status
 from strait.errors import ClusterUnavailable, StateError, StraitError
+from strait.planning.group_reports import summary
+from strait.planning.plan.pauses import described
+from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
+from strait.planning.status.needs import late_topics
+from strait.planning.status.summary import LinkSummary
+from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from strait.waiting import unix_ms
-
-if TYPE_CHECKING:
-    from strait.control.link_status import LinkStatus
-    from strait.planning.status.summary import LinkSummary
 
 _REFRESH_SECONDS = 2.0
 _AT_ONCE = 8  # links that are queried in parallel: one whose cluster is unreachable takes 10 s
@@ -73,8 +81,6 @@ def status(
     Of one topic, or with `-o wide`, a line for each partition.
     """
     if watch:
-        from strait.cli.screen import keep_showing
-
         keep_showing(lambda: _watched(config, link, first, second, output), "strait status", _REFRESH_SECONDS)
         return
     _show(config, link, first, second, check=bound if check else None, output=output)
@@ -96,8 +102,6 @@ def _show(
     if link is None and first is None:
         _all_links(config, output=output, check=check)
         return
-    from strait.control.link_status import link_status
-    from strait.state.link_handle import ConfiguredLink
 
     name, named = one_link(config, link, first, second, most=1)
     topic = named or None
@@ -113,8 +117,6 @@ def _show(
 def _stuck(config: Path, links: Sequence[str], bound_seconds: float, topic: str | None = None) -> bool:
     """Check every 2 s, for ``bound_seconds``, for partitions that are neither replicated nor paused. Return whether any
     was so at every check, and print each of these on standard error."""
-    from strait.control.link_status import link_groups
-    from strait.state.link_handle import ConfiguredLink
 
     def look() -> dict[tuple[str, str, int | None], str]:
         return {
@@ -136,13 +138,7 @@ def _stuck(config: Path, links: Sequence[str], bound_seconds: float, topic: str 
     return bool(stuck)
 
 
-def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
-    from strait.cli.tables import print_left_out, print_reasons, print_status
-    from strait.planning.group_reports import summary
-    from strait.planning.plan.pauses import described
-    from strait.planning.status.needs import late_topics
-    from strait.reasons import Reason
-
+def _print(found: LinkStatus, *, by_partition: bool, wide: bool) -> None:
     if not found.groups and not found.left_out:
         echo(f"link {found.link}: {Reason.PLAN_MISSING}: {Reason.PLAN_MISSING.meaning}")
         echo(Reason.PLAN_MISSING.remedy)
@@ -170,10 +166,6 @@ def _print(found: "LinkStatus", *, by_partition: bool, wide: bool) -> None:
 
 def _all_links(config: Path, *, output: Output, check: float | None) -> None:
     """Print one line per link. A link that cannot be read has the error in its line, and the exit code is then 1."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from strait.config.links import link_names
-
     names = link_names(config)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(lambda name: _summary(config, name), names))
@@ -187,11 +179,7 @@ def _all_links(config: Path, *, output: Output, check: float | None) -> None:
         raise typer.Exit(1)
 
 
-def _summary(config: Path, name: str) -> "LinkSummary":
-    from strait.control.link_status import link_groups
-    from strait.planning.status.summary import LinkSummary
-    from strait.state.link_handle import ConfiguredLink
-
+def _summary(config: Path, name: str) -> LinkSummary:
     try:
         found = link_groups(ConfiguredLink.load(config, name), needs=True)
     except StraitError as error:
@@ -199,10 +187,7 @@ def _summary(config: Path, name: str) -> "LinkSummary":
     return found.summary
 
 
-def _print_links(found: "Sequence[LinkSummary]") -> None:
-    from strait.cli.tables import plain_table, shown
-    from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
-
+def _print_links(found: Sequence[LinkSummary]) -> None:
     losing = any(item.seconds_to_loss is not None for item in found)
     rows = (
         [

@@ -1,9 +1,10 @@
 """`strait tail`: list, export or drop records that a link's source holds and its destination never received."""
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,15 +23,20 @@ from strait.cli.options import (
     myself,
 )
 from strait.cli.printing import confirm, echo
+from strait.cli.tables import plain_table
 from strait.cli.tail_copy import FromOption, copy, held_elsewhere, show_held
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from strait.control.tail import TailReader
-    from strait.planning.tail import TailPart
-    from strait.state.schema import Loss
-    from strait.state.tail_records import TailRecord
+from strait.config.validation import did_you_mean
+from strait.control import tail_export
+from strait.control.cut_transactions import cut_transactions
+from strait.control.tail import TailReader
+from strait.control.tail_drop import Decision, require_at_rest
+from strait.control.tail_drop import drop as drop_tail
+from strait.errors import ConfigError
+from strait.model import TopicPartition
+from strait.planning.tail import Extent, TailPart, as_data, described, extents
+from strait.state.schema import Loss
+from strait.state.tail_records import TailRecord, summary
+from strait.text import utc
 
 app = typer.Typer(help="List, export or drop records that were never copied.", no_args_is_help=True)
 app.command("copy", cls=Command, epilog=examples("tail copy"))(copy)
@@ -90,8 +96,6 @@ def export(
 
     In a topic they keep key, value, timestamp, headers and partition, and get headers with their source coordinates.
     """
-    from strait.control import tail_export
-
     if (out is None) == (to is None):
         raise typer.BadParameter("name either a file with --out, or a topic with --to")
     reader, parts = _open(link, topic, partition)
@@ -124,10 +128,6 @@ def drop(
 
     They stay on the source. `strait losses` shows the offsets, the operator and the reason.
     """
-    from strait.control.tail_drop import Decision, require_at_rest
-    from strait.control.tail_drop import drop as drop_tail
-    from strait.planning.tail import extents
-
     reader, parts = _open(link, topic, partition)
     if dry_run:
         _show_parts(reader, parts, output)
@@ -144,11 +144,7 @@ def drop(
         echo(f"dropped {count:,} records of {len(dropped)} partitions")
 
 
-def _open(link: ChosenLink, topic: str | None, partition: int | None) -> "tuple[TailReader, list[TailPart]]":
-    from strait.config.validation import did_you_mean
-    from strait.control.tail import TailReader
-    from strait.errors import ConfigError
-
+def _open(link: ChosenLink, topic: str | None, partition: int | None) -> tuple[TailReader, list[TailPart]]:
     name, reader = link.name, TailReader(link.load())
     known = {part.topic for part in reader.parts}
     if topic is not None and topic not in known:
@@ -163,22 +159,14 @@ def _open(link: ChosenLink, topic: str | None, partition: int | None) -> "tuple[
     return reader, chosen
 
 
-def _require_known(reader: "TailReader", parts: "list[TailPart]") -> None:
-    from strait.errors import ConfigError
-
+def _require_known(reader: TailReader, parts: list[TailPart]) -> None:
     problems = [f"{part.place}: {part.detail}" for part in parts if part.from_offset is None]
     if problems:
         hint = "choose other partitions with --topic and --partition"
         raise ConfigError(f"link {reader.link.name}: the tail is unknown", problems, hint=hint)
 
 
-def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -> None:
-    from strait.cli.tables import plain_table
-    from strait.control.cut_transactions import cut_transactions
-    from strait.model import TopicPartition
-    from strait.planning.tail import Extent, as_data, described, extents
-    from strait.text import utc
-
+def _show_parts(reader: TailReader, parts: list[TailPart], output: Output) -> None:
     found = extents(parts, reader.records(parts))
     cut, unknown = cut_transactions(reader)
     places = {part.place for part in parts}
@@ -230,9 +218,7 @@ def _show_parts(reader: "TailReader", parts: "list[TailPart]", output: Output) -
         echo(f"transactions that may be replicated in part are unknown: {why}")
 
 
-def _show_dropped(dropped: "Iterable[Loss]") -> None:
-    from strait.text import utc
-
+def _show_dropped(dropped: Iterable[Loss]) -> None:
     for loss in dropped:
         place = f"{loss.topic}-{loss.partition}"
         echo(
@@ -241,11 +227,8 @@ def _show_dropped(dropped: "Iterable[Loss]") -> None:
         )
 
 
-def _show_records(records: "Iterable[TailRecord]", output: Output) -> None:
+def _show_records(records: Iterable[TailRecord], output: Output) -> None:
     """Print a document or a line for each record as it is read, since there may be many."""
-    from strait.state.tail_records import summary
-    from strait.text import utc
-
     for record in records:
         if output.structured:
             output.write({**summary(record), "bytes": record.bytes})

@@ -1,7 +1,7 @@
 """`strait tail copy`: records of a lost source that the destination of another link has."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,10 +18,13 @@ from strait.cli.options import (
     myself,
 )
 from strait.cli.printing import confirm, echo
-
-if TYPE_CHECKING:
-    from strait.control.held_elsewhere import HeldRecords
-    from strait.planning.held_elsewhere import Held
+from strait.cli.tables import plain_table
+from strait.config.links import load_link
+from strait.control.held_elsewhere import HeldRecords
+from strait.control.tail_copy import copy as copy_held
+from strait.control.tail_drop import Decision
+from strait.planning.held_elsewhere import Held
+from strait.state.link_handle import ConfiguredLink
 
 _FROM_HELP = (
     "Another link from the same source: the records that its destination has and this link's lacks. The source, which "
@@ -47,9 +50,6 @@ def copy(
     For clusters that replicate the same source: the stopped link's destination gets the records that only another
     link's destination has, each once, and the link passes over them. `strait losses` shows the offsets.
     """
-    from strait.control.tail_copy import copy as copy_held
-    from strait.control.tail_drop import Decision
-
     held, chosen = held_elsewhere(link, other, topic, partition)
     if dry_run:
         show_held(held, chosen, output)
@@ -68,12 +68,8 @@ def copy(
 
 def held_elsewhere(
     link: ChosenLink, other: str, topic: str | None, partition: int | None
-) -> "tuple[HeldRecords, list[Held]]":
+) -> tuple[HeldRecords, list[Held]]:
     """Return the reader, and the chosen partitions of which records are elsewhere."""
-    from strait.config.links import load_link
-    from strait.control.held_elsewhere import HeldRecords
-    from strait.state.link_handle import ConfiguredLink
-
     file = load_link(link.config, link.name, beside=True)
     if other not in file.links:
         load_link(link.config, other)  # raises the error of an invalid one
@@ -82,10 +78,8 @@ def held_elsewhere(
     return reader, chosen
 
 
-def show_held(reader: "HeldRecords", found: "list[Held]", output: Output) -> None:
+def show_held(reader: HeldRecords, found: list[Held], output: Output) -> None:
     """Print how many records of each partition are elsewhere."""
-    from strait.cli.tables import plain_table
-
     here, there = reader.mine.admin.cluster, reader.theirs.admin.cluster
     if output.structured:
         rows = [asdict(one.part) | {"records": one.records} for one in found]

@@ -5,21 +5,23 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption, known_links
 from strait.cli.printing import echo
+from strait.cli.screen import keep_showing
+from strait.cli.tables import plain_table, shown
+from strait.config.links import load_link
+from strait.exporter.observation import Observation
+from strait.exporter.watch import LinkWatch
 from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
-from strait.planning.status.ranking import By
-
-if TYPE_CHECKING:
-    from strait.exporter.observation import Observation
-    from strait.exporter.watch import LinkWatch
-    from strait.planning.status.ranking import Ranked
-    from strait.planning.status.summary import LinkSummary
-    from strait.planning.status.words import Badge
+from strait.planning.status.needs import late_topics
+from strait.planning.status.ranking import By, Ranked, ranked
+from strait.planning.status.status import known_total
+from strait.planning.status.summary import LinkSummary
+from strait.planning.status.words import Badge, of_partition
 
 _POLL_SECONDS = 0.05
 _END_SECONDS = 2.0
@@ -43,10 +45,6 @@ def top(
 
     Into a pipe, and as JSON or YAML, prints once.
     """
-    from strait.cli.screen import keep_showing
-    from strait.config.links import load_link
-    from strait.exporter.watch import LinkWatch
-
     names = known_links(config, links or ())
     watches = [LinkWatch(partial(load_link, config, name), name, interval) for name in names]
     for watch in watches:
@@ -65,10 +63,8 @@ def top(
         raise typer.Exit(1)
 
 
-def _once(watches: "Sequence[LinkWatch]", by: By, most: int, output: Output) -> bool:
+def _once(watches: Sequence[LinkWatch], by: By, most: int, output: Output) -> bool:
     """Wait until every link was queried, and print once. Return whether one of them could not be read."""
-    from strait.planning.status.ranking import ranked
-
     while unseen := _unseen(watches):
         time.sleep(_POLL_SECONDS)
     found = _seen(watches)
@@ -81,20 +77,15 @@ def _once(watches: "Sequence[LinkWatch]", by: By, most: int, output: Output) -> 
     return any(one.error for one in found)
 
 
-def _seen(watches: "Sequence[LinkWatch]") -> "list[Observation]":
+def _seen(watches: Sequence[LinkWatch]) -> list[Observation]:
     return [found for watch in watches if (found := watch.newest) is not None]
 
 
-def _unseen(watches: "Sequence[LinkWatch]") -> int:
+def _unseen(watches: Sequence[LinkWatch]) -> int:
     return sum(watch.newest is None for watch in watches)
 
 
-def _print(found: "Sequence[Observation]", unseen: int, by: By, most: int) -> None:
-    from strait.cli.tables import plain_table
-    from strait.planning.status.needs import late_topics
-    from strait.planning.status.ranking import ranked
-    from strait.planning.status.words import of_partition
-
+def _print(found: Sequence[Observation], unseen: int, by: By, most: int) -> None:
     summaries = [one.summary for one in found]
     losing = any(summary.seconds_to_loss is not None for summary in summaries)
     head = ["link", "state", ">partitions", ">caught up", ">lag", ">lag time", *[">loss in"] * losing]
@@ -113,10 +104,8 @@ def _print(found: "Sequence[Observation]", unseen: int, by: By, most: int) -> No
         plain_table(head, cells, levels=[badge.level for badge in badges])
 
 
-def _figures(one: "Observation") -> dict[str, float | None]:
+def _figures(one: Observation) -> dict[str, float | None]:
     """Return the figures that a summary lacks. The latencies are those of the slowest slot."""
-    from strait.planning.status.status import known_total
-
     p50 = [status.latency_ms_p50 for status in one.statuses if status.latency_ms_p50 is not None]
     p99 = [status.latency_ms_p99 for status in one.statuses if status.latency_ms_p99 is not None]
     return {
@@ -126,9 +115,7 @@ def _figures(one: "Observation") -> dict[str, float | None]:
     }
 
 
-def _link_cells(one: "Observation", summary: "LinkSummary", *, losing: bool) -> list[str]:
-    from strait.cli.tables import shown
-
+def _link_cells(one: Observation, summary: LinkSummary, *, losing: bool) -> list[str]:
     if summary.error and not one.plans:
         return [summary.link, shown(summary.badge), *[UNKNOWN] * (8 + losing), summary.trouble]
     issue = summary.trouble
@@ -152,9 +139,7 @@ def _link_cells(one: "Observation", summary: "LinkSummary", *, losing: bool) -> 
     ]
 
 
-def _partition_cells(one: "Ranked", badge: "Badge", *, losing: bool) -> list[str]:
-    from strait.cli.tables import shown
-
+def _partition_cells(one: Ranked, badge: Badge, *, losing: bool) -> list[str]:
     row = one.row
     return [
         one.link,

@@ -1,18 +1,17 @@
 """`strait validate`: check a links file and, on request, the requests that its clusters' brokers serve."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption
+from strait.cli.options import DEFAULT_FILE, ConfigOption, LinksArgument, Output, OutputOption, known_links
 from strait.cli.printing import echo
+from strait.config.complete import missing
+from strait.config.links import LinksFile, load
 from strait.errors import ConfigError
-
-if TYPE_CHECKING:
-    from strait.config.links import LinksFile
-    from strait.net.served import End
-    from strait.net.survey import Surveyed
+from strait.net.served import End
+from strait.net.survey import Surveyed, survey
 
 
 def validate(
@@ -34,10 +33,6 @@ def validate(
     Every mistake is listed, with the nearest valid key. Secrets that the file refers to are not read. With --connect, the
     exit code is 1 if a cluster cannot be reached or lacks a request without which nothing can be copied.
     """
-    from strait.cli.options import known_links
-    from strait.config.complete import missing
-    from strait.config.links import load
-
     file = load(config)
     names = known_links(config, links) if links else sorted(file.links)
     if not airflow and (lacks := list(missing(file, names))):
@@ -56,10 +51,8 @@ def validate(
         raise typer.Exit(1)
 
 
-def surveys(file: "LinksFile", names: Sequence[str]) -> "Iterator[tuple[str, End, Surveyed]]":
+def surveys(file: LinksFile, names: Sequence[str]) -> Iterator[tuple[str, End, Surveyed]]:
     """Query each cluster once for each end that it has in these links. Yield cluster, end and result."""
-    from strait.net.survey import survey
-
     ends: dict[tuple[str, End], None] = {}
     for name in names:
         link = file.links[name]
@@ -68,7 +61,7 @@ def surveys(file: "LinksFile", names: Sequence[str]) -> "Iterator[tuple[str, End
         yield cluster, end, survey(file.clusters[cluster], cluster, end)
 
 
-def _lines(cluster: str, end: "End", surveyed: "Surveyed") -> Iterator[str]:
+def _lines(cluster: str, end: End, surveyed: Surveyed) -> Iterator[str]:
     asked = len(surveyed.brokers)
     verdict = "serve what Strait needs" if not surveyed.lacks else "lack:"
     yield f"{cluster} as {end}: {asked} brokers {verdict}" if asked else f"{cluster} as {end}: no broker was asked"
@@ -79,7 +72,7 @@ def _lines(cluster: str, end: "End", surveyed: "Surveyed") -> Iterator[str]:
         yield f"  {broker} was not asked: {why}"
 
 
-def _data(cluster: str, end: "End", surveyed: "Surveyed") -> dict[str, Any]:
+def _data(cluster: str, end: End, surveyed: Surveyed) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "end": end,

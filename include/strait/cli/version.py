@@ -7,6 +7,7 @@ from importlib.metadata import version as version_of
 from strait import __version__
 from strait.cli.options import Output, OutputOption
 from strait.cli.printing import echo
+from strait.config.home import home, shared
 
 
 def version(output: OutputOption = Output.TABLE) -> None:
@@ -14,8 +15,6 @@ def version(output: OutputOption = Output.TABLE) -> None:
 
     Also the directories of DAGs, plugins and alert rules, for Airflow's and Prometheus' configuration.
     """
-    from strait.config.home import home, shared
-
     found: dict[str, str | None] = {"strait": __version__, "python": platform.python_version()}
     found |= {name: _installed(package) for name, package in (("spark", "pyspark"), ("airflow", "apache-airflow"))}
     places: dict[str, str | None] = {name: str(shared() / name) for name in ("dags", "plugins")}

@@ -4,19 +4,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from strait.cli.options import ChosenLink, link_command, seconds
 from strait.cli.printing import echo
+from strait.control.link_status import LinkStatus, link_groups
+from strait.control.reaching import Reaching
 from strait.errors import ClusterUnavailable, ConfigError, StateError, StraitError
 from strait.planning.status.figures import records_behind
+from strait.planning.status.up_to import UpTo
 from strait.reasons import Reason
-
-if TYPE_CHECKING:
-    from strait.control.link_status import LinkStatus
-    from strait.state.link_handle import ConfiguredLink
+from strait.state.link_handle import ConfiguredLink
 
 _POLL_SECONDS = 1.0
 _PROGRESS_SECONDS = 5.0
@@ -74,14 +74,8 @@ def wait(
 
 
 @contextmanager
-def _check(
-    link: "ConfiguredLink", wanted: Wanted, to: str | None, topics: Sequence[str]
-) -> Iterator[Callable[[], str]]:
+def _check(link: ConfiguredLink, wanted: Wanted, to: str | None, topics: Sequence[str]) -> Iterator[Callable[[], str]]:
     """Yield a function that returns why the link is not in the wanted state; "" if it is."""
-    from strait.control.link_status import link_groups
-    from strait.control.reaching import Reaching
-    from strait.planning.status.up_to import UpTo
-
     if to is None:
         if topics:
             raise ConfigError("command line", ["--topic needs --to"])
@@ -113,7 +107,7 @@ def _wait(name: str, wanted: Wanted, check: Callable[[], str], timeout: float) -
         time.sleep(min(_POLL_SECONDS, deadline - now))
 
 
-def not_caught_up(status: "LinkStatus") -> str:
+def not_caught_up(status: LinkStatus) -> str:
     """Return why the link has not caught up, as text; "" if it has."""
     rows = [
         row for row in status.rows if row.reason != Reason.AWAITING_APPROVAL
@@ -133,7 +127,7 @@ def not_caught_up(status: "LinkStatus") -> str:
     return text + waiting
 
 
-def _not_running(status: "LinkStatus") -> str:
+def _not_running(status: LinkStatus) -> str:
     if not status.groups:
         return "it has no plan yet"
     if status.stopped:
@@ -143,7 +137,7 @@ def _not_running(status: "LinkStatus") -> str:
     return f"slots that do not report: {', '.join(silent)}" if silent else ""
 
 
-def _not_stopped(status: "LinkStatus") -> str:
+def _not_stopped(status: LinkStatus) -> str:
     if not status.groups:
         return "it has no plan yet"
     if not status.stopped:
@@ -152,7 +146,7 @@ def _not_stopped(status: "LinkStatus") -> str:
     return f"slots that still report: {', '.join(heard)}" if heard else ""
 
 
-_MISSING: dict[Wanted, "Callable[[LinkStatus], str]"] = {
+_MISSING: dict[Wanted, Callable[[LinkStatus], str]] = {
     Wanted.CAUGHT_UP: not_caught_up,
     Wanted.RUNNING: _not_running,
     Wanted.STOPPED: _not_stopped,

@@ -8,7 +8,7 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from strait.cli.main import app
+from strait.cli.main import COMMANDS, app
 from strait.cli.options import one_link, seconds
 from strait.errors import ConfigError
 from strait.reasons import Reason
@@ -121,3 +121,10 @@ def test_every_command_has_examples_that_can_be_typed_on_its_help_page() -> None
         for line in lines:
             pages.parse(line)
             assert line in shown, name
+
+
+def test_the_list_of_commands_has_the_first_sentences_of_their_help() -> None:
+    """It is shown without importing a command, so it is written twice."""
+    group = typer.main.get_command(app)
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        assert " ".join(command.help.partition("\n\n")[0].split()) == COMMANDS[name][1], name

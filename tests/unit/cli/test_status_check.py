@@ -7,8 +7,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from strait.cli import status as status_command
 from strait.cli.main import app
-from strait.control import link_status
 from strait.control.link_status import LinkStatus
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
@@ -36,7 +36,7 @@ def test_whatever_waits_longer_than_the_bound_is_named(
         return LinkStatus("l", "a", "b", (status,), ())
 
     for name in ("link_status", "link_groups"):
-        monkeypatch.setattr(link_status, name, found)
+        monkeypatch.setattr(status_command, name, found)
     path = tmp_path / "links.yaml"
     clusters = {name: {"bootstrap.servers": f"{name}:1"} for name in "ab"}
     path.write_text(yaml.safe_dump({"clusters": clusters, "links": {"l": {"source": "a", "destination": "b"}}}))

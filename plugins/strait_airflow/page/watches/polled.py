@@ -32,7 +32,7 @@ Runs = Mapping[tuple[str, int], tuple[OffsetMapping, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[Found]):
-    """What was found when a part of a link was last read.
+    """A part of a link, as it was when it was last read.
 
     Attributes:
         error: why it cannot be read now; "" if it was. All else is then as it was last.
@@ -52,25 +52,26 @@ class Part(Generic[Found]):
     """A part of a link, and how it is read.
 
     Attributes:
-        begin: opens what the reads of a link share, and yields the function that reads; that raises StraitError.
-        nothing: what is shown of it if the first read fails.
+        connect: opens the connections that the reads of a link share, and yields the function that reads; that raises
+            StraitError.
+        nothing: its value if the first read fails.
         every_seconds: time between two reads.
     """
 
-    begin: Callable[[ConfiguredLink], AbstractContextManager[Callable[[], Found]]]
+    connect: Callable[[ConfiguredLink], AbstractContextManager[Callable[[], Found]]]
     nothing: Found
     every_seconds: float
 
 
 class PolledWatch(BackgroundWatch[Seen[Found]]):
-    """Reads a part of one link until it is stopped; anew if the link's settings change."""
+    """Reads a part of one link until it is stopped; connects again if the link's settings change."""
 
     def __init__(self, part: Part[Found], load: Callable[[], LinksFile], link: str) -> None:
         super().__init__(load, link)
         self._part = part
 
     def _follow(self, link: ConfiguredLink) -> None:
-        with self._part.begin(link) as read:
+        with self._part.connect(link) as read:
             while not self._stopped.is_set() and self._load() == link.file:
                 self.newest = Seen(read(), every_seconds=self._part.every_seconds)
                 self._stopped.wait(self._part.every_seconds)
