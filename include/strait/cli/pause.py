@@ -1,4 +1,4 @@
-"""Commands that edit the plans in force: `strait pause` and `resume` for a link, a topic or a partition, `stop` and
+"""Commands that edit the current plans: `strait pause` and `resume` for a link, a topic or a partition, `stop` and
 `start` for a link, `resolve` for a deleted topic."""
 
 from typing import Annotated, Literal

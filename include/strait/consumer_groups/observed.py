@@ -11,11 +11,11 @@ ABSENT = GroupOnCluster()
 
 
 class ObservedGroups(NamedTuple):
-    """What was observed of a link's groups.
+    """The groups of a link, as observed on both clusters.
 
     Attributes:
         here, there: groups of the source and of the destination.
-        told: their offsets on the source, or an error code.
+        replies: their offsets on the source, or an error code.
         plans: task group of the link -> version of its current plan.
         planned: source topics that the link replicates.
         topics: those of them whose offsets are synchronized.
@@ -23,7 +23,7 @@ class ObservedGroups(NamedTuple):
 
     here: Mapping[str, GroupOnCluster]
     there: Mapping[str, GroupOnCluster]
-    told: Mapping[str, net.Offsets | int]
+    replies: Mapping[str, net.Offsets | int]
     plans: Mapping[str, int]
     planned: Collection[str]
     topics: Collection[str]
@@ -35,7 +35,7 @@ class ObservedGroups(NamedTuple):
     def facts(self, name: str) -> tuple[object, ...]:
         """Return the facts that a group's status follows from, except for the link's progress and other clients'
         commits for it."""
-        return self.here[name], self.on_destination(name), self.told[name], self.plans
+        return self.here[name], self.on_destination(name), self.replies[name], self.plans
 
 
 def groups_of(cluster: net.ConsumerGroups) -> dict[str, GroupOnCluster]:

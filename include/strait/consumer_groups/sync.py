@@ -154,7 +154,7 @@ class GroupSync:
             wanted = {
                 status.group: commits
                 for status in look.found
-                if not status.note and (commits := commits_of(status, look.observed.told[status.group]))
+                if not status.note and (commits := commits_of(status, look.observed.replies[status.group]))
             }
             refused = self._write(wanted, look)
             found = [written(status, refused.get(status.group, {})) for status in look.found]
@@ -179,7 +179,7 @@ class GroupSync:
         anew: dict[str, net.Offsets] = {}
         refusals: dict[str, str] = {}
         now = time.monotonic()
-        for name, told in observed.told.items():
+        for name, told in observed.replies.items():
             known = self._known.get(name)
             if known and known.until > now and known.facts == observed.facts(name):
                 remembered[name] = known.status
@@ -277,7 +277,7 @@ class GroupSync:
         places = {TopicPartition(found.to_topic, found.partition) for found in translations}
         own = {place for place, item in present.items() if item.epoch >= 0 and place in places}
         here, ours = observed.here[name], self._ours.get(name, {})
-        told = observed.told[name]
+        told = observed.replies[name]
         found = status_of(
             name,
             here,
