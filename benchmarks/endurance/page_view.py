@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
 
 from strait.config.links import load_link
-from strait.exporter.watch import LinkWatch
+from strait.exporter.watch import LinkFollower
 from strait.waiting import unix_ms
 from strait_airflow.page.views.details import link_details, partition_runs
 from strait_airflow.page.views.links import Now, Question, partition_page
@@ -23,7 +23,7 @@ _PATIENCE_SECONDS = 600.0
 def main() -> None:
     file, link, *more = sys.argv[1:]
     load = partial(load_link, Path(file), link)
-    watch = LinkWatch(load, link, interval_seconds=2.0)
+    watch = LinkFollower(load, link, interval_seconds=2.0)
     watch.start()
     eventually(lambda: watch.newest, what="a first look", within_seconds=_PATIENCE_SECONDS)
     answers = [

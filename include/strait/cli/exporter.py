@@ -18,7 +18,7 @@ from strait.errors import SetupError
 from strait.exporter import TOKEN_VARIABLE
 from strait.exporter.rendering import Options, registry_of
 from strait.exporter.server import MetricsServer
-from strait.exporter.watch import LinkWatch
+from strait.exporter.watch import LinkFollower
 
 _END_SECONDS = 2.0
 
@@ -68,7 +68,9 @@ def exporter(
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # librdkafka logs each connection attempt; the watch itself reports an unreachable link.
     logging.getLogger("strait.librdkafka").setLevel(logging.CRITICAL)
-    watches = [LinkWatch(partial(load_link, config, name), name, interval) for name in known_links(config, links or ())]
+    watches = [
+        LinkFollower(partial(load_link, config, name), name, interval) for name in known_links(config, links or ())
+    ]
     registry = registry_of(
         lambda: [found for watch in watches if (found := watch.newest) is not None],
         Options(by_partition=by_partition, most=most, conventional=conventional),

@@ -15,7 +15,7 @@ from strait.cli.screen import keep_showing
 from strait.cli.tables import plain_table, shown
 from strait.config.links import load_link
 from strait.exporter.observation import Observation
-from strait.exporter.watch import LinkWatch
+from strait.exporter.watch import LinkFollower
 from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
 from strait.planning.status.needs import late_topics
 from strait.planning.status.ranking import By, Ranked, ranked
@@ -46,7 +46,7 @@ def top(
     Into a pipe, and as JSON or YAML, prints once.
     """
     names = known_links(config, links or ())
-    watches = [LinkWatch(partial(load_link, config, name), name, interval) for name in names]
+    watches = [LinkFollower(partial(load_link, config, name), name, interval) for name in names]
     for watch in watches:
         watch.start()
     failed = False
@@ -63,7 +63,7 @@ def top(
         raise typer.Exit(1)
 
 
-def _once(watches: Sequence[LinkWatch], by: By, most: int, output: Output) -> bool:
+def _once(watches: Sequence[LinkFollower], by: By, most: int, output: Output) -> bool:
     """Wait until every link was queried, and print once. Return whether one of them could not be read."""
     while unseen := _unseen(watches):
         time.sleep(_POLL_SECONDS)
@@ -77,11 +77,11 @@ def _once(watches: Sequence[LinkWatch], by: By, most: int, output: Output) -> bo
     return any(one.error for one in found)
 
 
-def _seen(watches: Sequence[LinkWatch]) -> list[Observation]:
+def _seen(watches: Sequence[LinkFollower]) -> list[Observation]:
     return [found for watch in watches if (found := watch.newest) is not None]
 
 
-def _unseen(watches: Sequence[LinkWatch]) -> int:
+def _unseen(watches: Sequence[LinkFollower]) -> int:
     return sum(watch.newest is None for watch in watches)
 
 

@@ -27,7 +27,7 @@ _SELDOM_SECONDS = 60.0
 _LOSSES_KEPT = 1000
 
 
-class LinkWatch(BackgroundWatch[Observation]):
+class LinkFollower(BackgroundWatch[Observation]):
     """Follows one link's state topics.
 
     Args:

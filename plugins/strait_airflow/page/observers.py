@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from strait.errors import ConfigError, StraitError
-from strait.exporter.watch import LinkWatch
+from strait.exporter.watch import LinkFollower
 from strait.planning.history.sample import Sample
 from strait.planning.status.rows import SILENT_MS
 from strait.waiting import unix_ms
@@ -102,7 +102,7 @@ def _polled(part: Part[Found]) -> Observers[Polled[Found]]:
     return Observers(lambda link: PolledWatch(part, partial(_load, link), link))
 
 
-observers = Observers(lambda link: LinkWatch(partial(_load, link), link, LOOK_SECONDS))
+observers = Observers(lambda link: LinkFollower(partial(_load, link), link, LOOK_SECONDS))
 applications_observers = _polled(APPLICATIONS)
 failovers_observers = _polled(FAILOVERS)
 groups_observers = _polled(GROUPS)

@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 from strait.errors import ConfigError
 from strait.exporter.observation import Observation
 from strait.exporter.rendering import registry_of
-from strait.exporter.watch import LinkWatch
+from strait.exporter.watch import LinkFollower
 from support.fixtures.waiting import eventually
 
 
@@ -20,7 +20,7 @@ def test_a_look_that_fails_in_any_way_is_told_and_tried_again(monkeypatch):
         tried.append(time.monotonic())
         raise next(errors)
 
-    watch = LinkWatch(load, "a-to-b", 1.0)
+    watch = LinkFollower(load, "a-to-b", 1.0)
     watch.start()
     eventually(lambda: len(tried) >= 3, what="three looks")
     eventually(lambda: watch.newest is not None, what="an observation")
