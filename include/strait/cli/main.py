@@ -9,6 +9,7 @@ A command's module is imported when the command is run: `strait --help` imports 
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -106,8 +107,18 @@ class _Commands(TyperGroup):
         return list(COMMANDS)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        with self._outlined():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        with self._outlined():
+            return super().shell_complete(ctx, incomplete)
+
+    @contextmanager
+    def _outlined(self) -> Iterator[None]:
+        """Have only the names and the help of the commands meanwhile."""
         loaded, self.commands = self.commands, {name: TyperCommand(name, help=COMMANDS[name][1]) for name in COMMANDS}
-        super().format_help(ctx, formatter)
+        yield
         self.commands = loaded
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

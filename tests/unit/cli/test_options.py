@@ -1,6 +1,8 @@
 """How commands find their link, and read durations."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,17 @@ def test_the_list_of_commands_has_the_first_sentences_of_their_help() -> None:
     group = typer.main.get_command(app)
     for name, command in group.commands.items():  # type: ignore[attr-defined]
         assert " ".join(command.help.partition("\n\n")[0].split()) == COMMANDS[name][1], name
+
+
+def test_the_help_and_the_completion_of_commands_import_none_of_them() -> None:
+    code = (
+        "import sys, typer; from strait.cli.main import app\n"
+        "group = typer.main.get_command(app)\n"
+        "context = group.make_context('strait', ['status'], resilient_parsing=True)\n"
+        "group.get_help(context)\n"
+        "print([found.value for found in group.shell_complete(context, 'sta')])\n"
+        "print([name for name in sys.modules if name.startswith(('strait.cli.status', 'strait.control', 'kafka'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert "Show state, lag and issues" in done.stdout
+    assert done.stdout.splitlines()[-2:] == ["['status', 'start']", "[]"]
