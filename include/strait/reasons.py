@@ -273,8 +273,8 @@ _TEXTS = {
         Kind.NEEDS_DECISION,
     ),
     Reason.DESTINATION_KEEPS_LESS: _Text(
-        "The destination topic deleted replicated records by its own settings, which the detail names; the source still "
-        "holds them. The loss log has an entry for each partition at most once a week.",
+        "The destination topic deleted replicated records by its own retention or compaction, which the detail names; the "
+        "source still holds them. The loss log has an entry for each partition at most once a week.",
         "Set the settings in the detail to the source's values on the destination topic, or `configs.sync: true`. No other "
         "action is needed if the destination is meant to keep less.",
         Kind.INFORMATIONAL,

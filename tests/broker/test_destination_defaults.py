@@ -11,11 +11,14 @@ from confluent_kafka import Producer
 
 from strait.config.links import LinksFile, parse
 from strait.control.executor import acceptable
+from strait.control.link_status import link_status
 from strait.control.plane import Control
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
+from strait.planning.status.rows import PartitionStatus
 from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -29,6 +32,7 @@ DEFAULTS = {
     "log.cleanup.policy": "compact,delete",
     "log.retention.ms": "3600000",
     "log.retention.check.interval.ms": "300",
+    "log.cleaner.backoff.ms": "100",
     "log.initial.task.delay.ms": "100",
     "message.max.bytes": "100000",
 }
@@ -52,9 +56,9 @@ def links_file(source: Cluster, destination: Cluster, topic: str, **settings: An
     return parse({"clusters": clusters, "links": {link_of(topic): link}}, where="links file")
 
 
-def produce_old(cluster: Cluster, topic: str, records: int) -> None:
+def produce_old(cluster: Cluster, topic: str, records: int, age_seconds: float = 7200) -> None:
     """Two hours old, of five keys."""
-    producer, then = Producer(cluster.client_properties), int((time.time() - 7200) * 1000)
+    producer, then = Producer(cluster.client_properties), int((time.time() - age_seconds) * 1000)
     for number in range(records):
         producer.produce(topic, str(number), str(number % 5), partition=0, timestamp=then + number)
     assert producer.flush(30) == 0
@@ -84,8 +88,8 @@ def test_a_copy_that_keeps_less_is_a_risk_at_every_plan(clusters: Any, forgetful
         for _ in range(2):
             proposal = control.propose()
             found = control.forecast(proposal).risks
-            kept = [risk.code for risk in found if risk.topic == topic_name and risk.code != "smaller_messages"]
-            assert kept == ["copy_compacted", "shorter_retention"]
+            kept = [risk.code for risk in found if risk.topic == topic_name]
+            assert kept == ["copy_compacted", "shorter_retention", "smaller_messages"]
             assert f"risk      {topic_name}: copy_compacted" in control.show(proposal).text
             control.apply(proposal)
 
@@ -154,6 +158,34 @@ def test_records_that_vanish_by_the_destinations_settings_are_in_the_loss_log(
         assert not control.apply().proposal.deleted_there, "once"
         log.catch_up()
         assert log.losses == (loss,)
+
+
+def test_records_that_the_destination_compacts_away_are_named_with_their_number(
+    clusters: Any, forgetful: Cluster, topic_name: str, tmp_path: Path
+) -> None:
+    create(clusters.source, topic_name, 1)
+    produce_old(clusters.source, topic_name, 300)
+    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "segment.ms": "1000"}
+    create(forgetful, topic_name, 1, **compacted)
+    file, name = links_file(clusters.source, forgetful, topic_name), link_of(topic_name)
+    with Control(file, name) as control:
+        with copying(control, tmp_path):
+            eventually(lambda: ends(forgetful, topic_name, 1) == [300], what="all copied")
+            assert not control.apply().proposal.deleted_there, "nothing is compacted yet"
+            produce_old(clusters.source, topic_name, 1, 3600)  # begins a segment, so that the one before is compacted
+            eventually(lambda: control.apply().proposal.deleted_there, what="holes in the copy")
+            row = eventually(lambda: caught_up(file, name), what="the status has it")
+            assert row.reason == Reason.DESTINATION_KEEPS_LESS and "cleanup.policy=compact" in row.detail
+            assert "compaction has deleted 295 of the 300 records" in row.detail
+        with StateReader(forgetful.client_properties, "b", name, follow=("losses",)) as log:
+            log.catch_up()
+            (loss,) = log.losses
+        assert (loss.cause, loss.from_offset, loss.to_offset) == (Reason.DESTINATION_KEEPS_LESS, 0, 300)
+
+
+def caught_up(file: LinksFile, link: str) -> PartitionStatus | None:
+    (row,) = link_status(ConfiguredLink.of(file, link)).rows
+    return row if row.state == "caught_up" else None
 
 
 def starts(cluster: Cluster, topic: str) -> int:

@@ -33,6 +33,7 @@ from strait.planning.risks.risks import (
     lacking,
     risks,
     similar_names,
+    smaller_messages,
     wider,
 )
 from strait.planning.risks.sharing import shared
@@ -86,13 +87,15 @@ class Clusters:
 def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, reports: Callable[[], Reports]) -> Forecast:
     """Forecast the topics whose replication starts, and check the conditions that the link relies on permanently."""
     unknown: list[str] = []
+    pairs = proposal.survey.destinations.pairs
     standing = (
         _lacks(clusters)
         + _producer_state(clusters, unknown)
         + crowded(link.groups, _partitions(link, proposal))
         + _writers(name, clusters)
-        + kept_less(proposal.survey.destinations.pairs)
-        + wider(proposal.survey.destinations.pairs)
+        + kept_less(pairs)
+        + smaller_messages(pairs)
+        + wider(pairs)
         + growing_names(proposal.survey.selection.names)
     )
     planned = (*effects(link, proposal), *without_approval(link, proposal))
@@ -100,7 +103,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
     if not begin:
         return Forecast(risks=standing)
     known = _known(clusters, proposal, begin, unknown)
-    pairs = [pair for pair in proposal.survey.destinations.pairs if pair.source.topic in begin]
+    beginning = [pair for pair in pairs if pair.source.topic in begin]
     growing = {item.topic for item in proposal.actions if isinstance(item, GrowTopic)}
     begins = starts_at(link, proposal)
     sizes = _or_none(lambda: partition_bytes(*clusters.source.at, begins), unknown)
@@ -108,7 +111,7 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
     return Forecast(
         backfill_of(link, begins, ranges, sizes or {}, reports(), unix_ms()),
         standing
-        + risks(pairs, growing, sorted(begin), known)
+        + risks(beginning, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)
         + moved_in(link, proposal.survey.moved_in)
         + _loops(link, proposal, clusters, unknown)
@@ -160,7 +163,7 @@ def _lacks(clusters: Clusters) -> tuple[Risk, ...]:
 
 def _producer_state(clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
     expirations = _or_none(lambda: clusters.destination.on_brokers(PRODUCER_EXPIRATION), unknown)
-    return forgetful(min(map(int, expirations.values()))) if expirations else ()
+    return forgetful(expirations.values()) if expirations else ()
 
 
 def _loops(link: Link, proposal: Proposal, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:

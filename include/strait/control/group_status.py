@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from strait.control.report_history import PastReports
 from strait.planning.history.pace import pace_of
+from strait.planning.status.notes import with_deleted
 from strait.planning.status.rows import Rows
 from strait.planning.status.status import Status, status_of
 from strait.state.link_handle import ConfiguredLink
@@ -29,7 +30,7 @@ def group_status(
     """Return the state of each partition of a task group, with predicted losses and the pace at which it catches up.
 
     Args:
-        state: follows at least `plan` and `reports`, and has caught up.
+        state: follows at least `plan` and `reports`, and has caught up; for notes on deleted records `losses`, too.
         topic: only this source topic.
         heard: (task group, slot) of those that have reported just now, regardless of the clocks.
 
@@ -39,7 +40,7 @@ def group_status(
     """
     past = _past.setdefault(state, PastReports(*link.destination, link.name))
     plan, now_ms = state.plans.get(group), unix_ms()
-    return status_of(
+    status = status_of(
         link.name,
         group,
         plan,
@@ -52,3 +53,4 @@ def group_status(
         {slot for name, slot in heard if name == group},
         state.failures,
     )
+    return with_deleted(status, state.losses, now_ms)

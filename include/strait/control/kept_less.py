@@ -1,14 +1,26 @@
 """Queries both clusters for records that destination topics deleted by their own settings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 
 from strait.control.forecast import Clusters
+from strait.errors import StraitError
 from strait.model import TopicPartition
-from strait.planning.risks.risks import kept_less
-from strait.planning.topics.kept_less import Remains, deleted_there, to_record
+from strait.net.partition_logs import PartitionLogs
+from strait.planning.risks.risks import Risk, kept_less
+from strait.planning.topics.kept_less import Remains, Span, deleted_there, start_to_read, to_record
 from strait.planning.topics.pairs import Pair
 from strait.state.reader import StateReader
-from strait.state.schema import Loss, OffsetMapping
+from strait.state.schema import Loss, OffsetMapping, TopicPolicy
+from strait.wire.batch import split_batches
+
+_READ_BYTES = 64 << 10
+"""Of each compacted partition, from its beginning, where compaction starts."""
+_MOST_READ = 100
+"""Partitions that are read at a time. Others follow with the next plan."""
+Beginnings = MutableMapping[tuple[TopicPartition, str], tuple[Span, ...]]
+"""Source topic and partition, and ID of the destination topic -> the first batches of the destination's log, as they were
+read a short time ago."""
 
 
 def losses_by_settings(
@@ -16,43 +28,89 @@ def losses_by_settings(
     link: str,
     pairs: Iterable[Pair],
     runs: Mapping[tuple[str, int], Sequence[OffsetMapping]],
+    policies: Mapping[str, TopicPolicy],
     now_ms: int,
+    beginnings: Beginnings,
 ) -> tuple[Loss, ...]:
     """Return the entries for the loss log. Queries nothing unless a destination topic keeps less than its source, and
     reads the loss log only if such a topic has deleted records.
 
+    Args:
+        policies: those of source topics.
+        beginnings: those that need not be read again; extended.
+
     Raises:
         ClusterUnavailable, NotAuthorized: a cluster does not answer.
     """
-    source, destination = clusters.source, clusters.destination
     less = [(pair, risks) for pair in pairs if (risks := kept_less([pair]))]
     if not less:
         return ()
-    places = {
-        TopicPartition(pair.source.topic, number): (
-            pair,
-            TopicPartition(pair.destination.topic, number),
-            "; ".join(risk.detail for risk in risks),
-        )
-        for pair, risks in less
-        for number in range(pair.fit)
-    }
-    first = source.offsets_each(places, "earliest").results
-    there = destination.offsets_each((target for _, target, _ in places.values()), "earliest").results
-    found = {
-        place: Remains(first[place], there[target], settings)
-        for place, (_, target, settings) in places.items()
-        if place in first and target in there
-    }
-    current: dict[tuple[str, int], list[OffsetMapping]] = {
-        place: _current(runs.get(place, ()), places[place][0]) for place in found
-    }
-    vanished = any(deleted_there(current[place], remains) for place, remains in found.items())
-    if not vanished:
+    places = {TopicPartition(pair.source.topic, n): (pair, risks) for pair, risks in less for n in range(pair.fit)}
+    known = {place: held for place, (pair, _) in places.items() if (held := _current(runs.get(place, ()), pair))}
+    remains = _remains(clusters, {place: places[place] for place in known}, policies)
+    compacted = {place for place in remains if any(risk.code == "copy_compacted" for risk in places[place][1])}
+    compacted -= {place for place in compacted if remains[place].shared}
+    keys = {place: (place, places[place][0].destination.topic_id) for place in sorted(compacted)}
+    unread = [place for place, key in keys.items() if key not in beginnings][:_MOST_READ]
+    read = _read(clusters, places, known, remains, unread)
+    beginnings.update({keys[place]: spans for place, spans in read.items()})
+    for place, key in keys.items():
+        remains[place] = replace(remains[place], spans=beginnings.get(key, ()))
+    found = {place: gone for place, held in remains.items() if (gone := deleted_there(known[place], held))}
+    if not found:
         return ()
-    with StateReader(*destination.at, link, follow=("losses",)) as log:
+    with StateReader(*clusters.destination.at, link, follow=("losses",)) as log:
         log.catch_up()
-        return to_record(link, found, current, log.losses, now_ms)
+        return to_record(link, found, log.losses, now_ms)
+
+
+def _remains(
+    clusters: Clusters,
+    places: Mapping[TopicPartition, tuple[Pair, Sequence[Risk]]],
+    policies: Mapping[str, TopicPolicy],
+) -> dict[TopicPartition, Remains]:
+    targets = {place: _target(place, pair) for place, (pair, _) in places.items()}
+    first = clusters.source.offsets_each(places, "earliest").results
+    there = clusters.destination.offsets_each(targets.values(), "earliest").results
+    return {
+        place: Remains(
+            first[place],
+            there[targets[place]],
+            "; ".join(risk.detail for risk in risks),
+            shared=place.topic not in policies or policies[place.topic].on_foreign != "halt",
+        )
+        for place, (_, risks) in places.items()
+        if place in first and targets[place] in there
+    }
+
+
+def _read(
+    clusters: Clusters,
+    places: Mapping[TopicPartition, tuple[Pair, Sequence[Risk]]],
+    runs: Mapping[TopicPartition, Sequence[OffsetMapping]],
+    remains: Mapping[TopicPartition, Remains],
+    chosen: Sequence[TopicPartition],
+) -> dict[TopicPartition, tuple[Span, ...]]:
+    """Return the first batches of destination logs; none from the first one on that cannot be read: a plan does not
+    wait for what is a note in the loss log."""
+    found: dict[TopicPartition, tuple[Span, ...]] = {}
+    if not chosen:
+        return found
+    with PartitionLogs(*clusters.destination.at) as logs:
+        for place in chosen:
+            offset = start_to_read(runs[place], remains[place])
+            try:
+                raw = logs.read_raw(_target(place, places[place][0]), offset, _READ_BYTES, committed=False)
+                batches = list(split_batches(raw.records, checked_to=0))
+            except StraitError:
+                return found
+            if all(batch.magic == 2 for batch in batches):
+                found[place] = tuple(Span(batch.base_offset, batch.next_offset, batch.records) for batch in batches)
+    return found
+
+
+def _target(place: TopicPartition, pair: Pair) -> TopicPartition:
+    return TopicPartition(pair.destination.topic, place.partition)
 
 
 def _current(runs: Iterable[OffsetMapping], pair: Pair) -> list[OffsetMapping]:

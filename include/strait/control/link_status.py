@@ -20,8 +20,9 @@ from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.stopping import stopped_by
 from strait.planning.status.explaining import explained, nearly_selected
 from strait.planning.status.needs import Need
+from strait.planning.status.notes import with_quarantined
 from strait.planning.status.rows import PartitionStatus
-from strait.planning.status.status import Status, with_quarantined
+from strait.planning.status.status import Status
 from strait.planning.status.summary import LinkSummary, summary_of
 from strait.planning.topics.selection import Selection, select
 from strait.state.group_sync_records import GroupSyncReport
@@ -41,6 +42,7 @@ _FIGURES = (
     "seconds_to_loss",
 )
 _NAMED = 10  # partitions with a problem that are named
+_LOSSES_READ = 10_000  # the newest entries of the loss log
 QUARANTINE_READ = 1_000
 """Offsets of the quarantine topic that are read to count its records."""
 
@@ -170,7 +172,7 @@ def link_groups(link: ConfiguredLink, *, listen_seconds: float = 0.0, needs: boo
             not silent.
         needs: determine the actions of an operator, for which past reports are read if partitions are late.
     """
-    with link.state("plan", "reports") as state:
+    with link.state("plan", "reports", "losses", most_losses=_LOSSES_READ) as state:
         state.catch_up()
         groups = tuple(group_status(link, group, state) for group in sorted(state.plans))
         quiet = {(group.group, slot.slot) for group in groups for slot in group.slots if slot.silent}

@@ -19,6 +19,7 @@ from strait.config.selecting import selects
 from strait.control.executor import Done, harden_state_topics, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
 from strait.control.group_status import group_status
+from strait.control.kept_less import Beginnings
 from strait.control.opposite import opposite_of
 from strait.control.other_links import Claim
 from strait.control.outcome import Outcome
@@ -56,6 +57,7 @@ from strait.waiting import unix_ms
 
 GROUP = DEFAULT_GROUP
 _CLAIMS_MOST, _CLAIMS_SECONDS = 10_000, 60.0
+_BEGINNINGS_MOST, _BEGINNINGS_SECONDS = 10_000, 30.0
 
 
 class Control:
@@ -75,6 +77,7 @@ class Control:
         self._handle = ConfiguredLink.of(file, link).with_key()
         self._register_is_there = self._state_is_there = True  # as last seen
         self._claims: TTLCache[str, Claim] = TTLCache(_CLAIMS_MOST, _CLAIMS_SECONDS)
+        self._beginnings: Beginnings = TTLCache(_BEGINNINGS_MOST, _BEGINNINGS_SECONDS)
         self._state_topics = {*durable_topics(link), naming.history_topic(link)} - {naming.PRODUCERS_TOPIC}
 
     @classmethod
@@ -294,7 +297,7 @@ class Control:
             proofs,
         )
         settings = planned_settings(self._configured)
-        proposing = Proposing(self.name, self.link, settings, self._clusters, seen, self._claims)
+        proposing = Proposing(self.name, self.link, settings, self._clusters, seen, self._claims, self._beginnings)
         return proposing.proposal(refused, stopped=stopped)
 
     def _publish(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from strait.config.links import Link
 from strait.control.executor import acceptable, acceptable_changes, gather
 from strait.control.forecast import Clusters
-from strait.control.kept_less import losses_by_settings
+from strait.control.kept_less import Beginnings, losses_by_settings
 from strait.control.other_links import Claim, claims
 from strait.control.registration import moved_in
 from strait.control.start_offsets import look_up
@@ -64,6 +64,7 @@ class Proposing:
     Attributes:
         settings: of ``link``, as plans record them.
         claims: those of other links on destination topics; from earlier cycles, and extended.
+        beginnings: of compacted destination topics; from earlier cycles, and extended.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Proposing:
     clusters: Clusters
     observed: Observed
     claims: MutableMapping[str, Claim] = field(default_factory=dict)
+    beginnings: Beginnings = field(default_factory=dict)
 
     def proposal(self, refused: Mapping[str, str], *, stopped: bool) -> Proposal:
         """Return the proposal, with the part of it that needs no approval.
@@ -137,7 +139,13 @@ class Proposing:
             proposal,
             state_changes=state_changes(self.name, destination.topics),
             deleted_there=losses_by_settings(
-                self.clusters, self.name, found.destinations.pairs, observed.runs, observed.now_ms
+                self.clusters,
+                self.name,
+                found.destinations.pairs,
+                observed.runs,
+                found.policies,
+                observed.now_ms,
+                self.beginnings,
             ),
             state_risks=(*proposal.state_risks, *config_risks, *state_risks(self.name, destination.topics, replicas)),
         )

@@ -1,6 +1,6 @@
 """Administration of one cluster: facts in, actions out, every error one of Strait's."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -198,16 +198,23 @@ class Admin(Alteration):
         """Return the effective values of one topic's named configurations."""
         return dict(self._configs([topic], names).or_raise()[topic].in_force)
 
-    def on_brokers(self, config: str) -> dict[int, str]:
-        """Return the value of a broker configuration on each broker that shows it. Raises ClusterUnavailable,
-        NotAuthorized."""
+    def on_brokers(self, names: Sequence[str]) -> dict[int, tuple[str, str]]:
+        """Return, for each broker that shows one of these configurations, the name and value of the first one. Raises
+        ClusterUnavailable, NotAuthorized."""
         futures = {}
         for node in self._list_topics().brokers:
             resource = kafka_admin.ConfigResource(kafka_admin.ConfigResource.Type.BROKER, str(node))
             (futures[node],) = self._client.describe_configs([resource], request_timeout=REQUEST_SECONDS).values()
         found = self._wait(futures, "reading configs of broker {}").or_raise()
-        shown = {node: entries[config].value for node, entries in found.items() if config in entries}
-        return {node: str(value) for node, value in shown.items() if value is not None}
+        shown = {
+            node: [
+                (name, str(entries[name].value))
+                for name in names
+                if name in entries and entries[name].value is not None
+            ]
+            for node, entries in found.items()
+        }
+        return {node: values[0] for node, values in shown.items() if values}
 
     def _configs(self, topics: Collection[str], names: Collection[str] | None) -> "Outcomes[str, _Told]":
         gone = {KafkaError.UNKNOWN_TOPIC_OR_PART}

@@ -5,7 +5,16 @@ from dataclasses import replace
 import pytest
 
 from strait.model import TopicFacts
-from strait.planning.risks.risks import Known, Risk, forgetful, kept_less, risks, similar_names, wider
+from strait.planning.risks.risks import (
+    Known,
+    Risk,
+    forgetful,
+    kept_less,
+    risks,
+    similar_names,
+    smaller_messages,
+    wider,
+)
 from strait.planning.topics.pairs import Pair
 
 HOUR_MS = 3_600_000
@@ -42,8 +51,6 @@ def test_a_copy_that_is_as_its_source_is_no_risk() -> None:
 @pytest.mark.parametrize(
     ("configs", "code"),
     [
-        ({"max_message_bytes": "1999999"}, "smaller_messages"),
-        ({"max_message_bytes": "9999999"}, None),
         ({"message_timestamp_before_max_ms": str(HOUR_MS)}, "timestamps_before"),
         ({"message_timestamp_before_max_ms": str(72 * HOUR_MS)}, None),
         ({"message_timestamp_after_max_ms": str(HOUR_MS // 2)}, "timestamps_after"),
@@ -72,6 +79,24 @@ def test_a_copy_that_keeps_less_is_told_at_every_plan(configs: dict[str, str], c
     source = replace(SOURCE, configs={**SOURCE.configs, "retention.bytes": "-1"})
     pair = Pair(source, replace(TARGET, configs={**source.configs, **changed}))
     assert [risk.code for risk in kept_less([pair])] == ([] if code is None else [code])
+
+
+@pytest.mark.parametrize(("largest", "code"), [("1999999", "smaller_messages"), ("9999999", None), ("", None)])
+def test_a_copy_that_takes_smaller_batches_is_told_at_every_plan(largest: str, code: str | None) -> None:
+    pair = Pair(SOURCE, replace(TARGET, configs={**TARGET.configs, "max.message.bytes": largest}))
+    assert [risk.code for risk in smaller_messages([pair])] == ([] if code is None else [code])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "code"),
+    [(HOUR_MS, HOUR_MS - 1, "shorter_delete_retention"), (HOUR_MS, HOUR_MS, None), (HOUR_MS, 2 * HOUR_MS, None)],
+)
+def test_a_compacted_copy_that_forgets_deletions_sooner_is_told(source: int, target: int, code: str | None) -> None:
+    here, there = (
+        replace(facts, configs={"cleanup.policy": "compact", "delete.retention.ms": str(kept)})
+        for facts, kept in ((SOURCE, source), (TARGET, target))
+    )
+    assert [risk.code for risk in kept_less([Pair(here, there)])] == ([] if code is None else [code])
 
 
 def test_a_source_that_only_compacts_keeps_the_newest_record_of_each_key_for_ever() -> None:
@@ -110,10 +135,13 @@ def test_rights_that_are_known_to_be_missing_are_told_and_unknown_ones_are_not()
 
 
 def test_brokers_that_forget_producers_within_hours_are_a_risk_to_the_whole_link() -> None:
-    (risk,) = forgetful(2 * HOUR_MS)
+    kafka, redpanda = "producer.id.expiration.ms", "transactional_id_expiration_ms"
+    (risk,) = forgetful([(kafka, str(24 * HOUR_MS)), (kafka, str(2 * HOUR_MS))])
     assert (risk.topic, risk.code) == ("", "short_producer_expiration")
     assert "set producer.id.expiration.ms to 3 h or more" in risk.detail
-    assert forgetful(24 * HOUR_MS) == ()
+    assert forgetful([(kafka, str(24 * HOUR_MS))]) == () == forgetful([])
+    (risk,) = forgetful([(redpanda, str(HOUR_MS))])
+    assert f"after 1 h, so records can be duplicated or lost; set {redpanda} to 3 h or more" in risk.detail
     assert found(known=Known()) == [], "unknown"
 
 

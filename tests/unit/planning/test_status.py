@@ -9,13 +9,15 @@ from strait.control.link_status import LinkStatus
 from strait.errors import ConfigError
 from strait.model import TopicPartition
 from strait.planning.history.pace import Pace
+from strait.planning.status.notes import with_deleted, with_quarantined
 from strait.planning.status.rows import SILENT_MS, PartitionStatus, Rows
-from strait.planning.status.status import Opening, Status, status_of, with_quarantined
+from strait.planning.status.status import Opening, Status, status_of
 from strait.planning.status.summary import summary_of
 from strait.planning.status.words import STATES, of_slot
+from strait.planning.topics.kept_less import RECORDED_EVERY_MS
 from strait.state.report_changes import FailureReport
 from strait.state.report_records import HeartbeatReport, PartitionReport, Report
-from strait.state.schema import Plan, PlannedBackfill, PlannedTopic, Waiting
+from strait.state.schema import Loss, Plan, PlannedBackfill, PlannedTopic, Waiting
 from support.model.reports import plain_report
 
 NOW_MS = 1_000_000
@@ -292,6 +294,24 @@ def test_a_partition_whose_records_are_kept_aside_says_so_unless_something_is_wr
         "at 7; 1 records in quarantine",
         "",
     ]
+
+
+def test_a_partition_whose_records_the_destination_deletes_says_so_for_a_week_unless_something_is_wrong() -> None:
+    stuck = partition(1, state="waiting", reason="corrupt_batch", detail="at 7")
+    before = status(plan(0, 0, 1), report(0, partition(0), stuck), report(1, partition(2)))
+    losses = [loss(0, 100, NOW_MS - 5000), loss(0, 200, NOW_MS - 1000), loss(1, 100, NOW_MS)]
+    losses.append(losses[0].model_copy(update={"partition": 2, "cause": "source_data_lost"}))
+    found = with_deleted(before, losses, NOW_MS)
+    assert [row.reason for row in found.partitions] == ["destination_keeps_less", "corrupt_batch", ""]
+    detail = found.partitions[0].detail
+    assert detail == "source offsets 0 to 199, seen 1970-01-01 00:16:39: retention.ms"
+    assert with_deleted(before, losses, NOW_MS + RECORDED_EVERY_MS) == before
+
+
+def loss(partition: int, end: int, at_ms: int) -> Loss:
+    place = {"link": "l", "topic": "orders", "partition": partition, "side": "source", "action": "continued"}
+    what = {"cause": "destination_keeps_less", "from_offset": 0, "to_offset": end, "detail": "retention.ms"}
+    return Loss.model_validate({**place, **what, "at_ms": at_ms})
 
 
 def test_outside_its_hours_what_lags_says_when_it_continues_and_what_does_not_has_caught_up() -> None:

@@ -12,7 +12,9 @@ from strait.model import TopicFacts
 from strait.planning.topics.pairs import Pair
 from strait.text import duration
 
-PRODUCER_EXPIRATION = "producer.id.expiration.ms"
+PRODUCER_EXPIRATION = ("producer.id.expiration.ms", "transactional.id.expiration.ms", "transactional_id_expiration_ms")
+"""Names of the time after which brokers discard a quiet producer's state; the first one that a broker has counts: Kafka's,
+that of Kafka before 3.0, and Redpanda's."""
 SHORTEST_EXPIRATION_MS = 3 * 3_600_000
 """Several instances send records that are up to one hour old (ADR 12), and rely on brokers to keep the state of their
 producer ID for longer than that, however late a process or a clock is."""
@@ -84,17 +86,19 @@ def config_refused(topic: str, target: str, error: str) -> Risk:
     return Risk("config_refused", topic, f"{target} does not get it: {error}")
 
 
-def forgetful(expiration_ms: int) -> tuple[Risk, ...]:
+def forgetful(expirations: Iterable[tuple[str, str]]) -> tuple[Risk, ...]:
     """Return a risk if brokers discard a producer's state too early.
 
     Args:
-        expiration_ms: the shortest expiration among the destination's brokers.
+        expirations: name and value of the configuration on each of the destination's brokers that shows it.
     """
+    told = ((int(value), name) for name, value in expirations if value.isdecimal())
+    expiration_ms, name = min(told, default=(_FOR_EVER, ""))
     if expiration_ms >= SHORTEST_EXPIRATION_MS:
         return ()
     detail = (
         f"the destination's brokers discard a producer's state after {duration(expiration_ms / 1000)}, so records can "
-        f"be duplicated or lost; set {PRODUCER_EXPIRATION} to {duration(SHORTEST_EXPIRATION_MS / 1000)} or more"
+        f"be duplicated or lost; set {name} to {duration(SHORTEST_EXPIRATION_MS / 1000)} or more"
     )
     return (Risk("short_producer_expiration", "", detail),)
 
@@ -102,6 +106,17 @@ def forgetful(expiration_ms: int) -> tuple[Risk, ...]:
 def kept_less(pairs: Iterable[Pair]) -> tuple[Risk, ...]:
     """Return risks of destination topics that retain less than their sources, whether new or not."""
     return tuple(risk for pair in pairs if pair.usable for risk in _kept_less(pair.source, pair.destination))
+
+
+def smaller_messages(pairs: Iterable[Pair]) -> tuple[Risk, ...]:
+    """Return risks of destination topics that accept smaller batches than their sources, whether new or not."""
+    found = []
+    for source, target in ((pair.source, pair.destination) for pair in pairs if pair.usable):
+        here, there = _number(source, "max.message.bytes"), _number(target, "max.message.bytes")
+        if here is not None and there is not None and there < here:
+            detail = f"{target.topic} takes batches of {there:,} bytes, the source of {here:,}; larger ones are split or halt"
+            found.append(Risk("smaller_messages", source.topic, detail))
+    return tuple(found)
 
 
 def wider(pairs: Iterable[Pair]) -> tuple[Risk, ...]:
@@ -125,9 +140,14 @@ def _kept_less(source: TopicFacts, target: TopicFacts) -> Iterator[Risk]:
         detail = f"{target.topic} has cleanup.policy={target_policy}, the source {policy}"
         how = f"it keeps one record of each key, and rejects records without one; set cleanup.policy={policy} on it"
         yield Risk("copy_compacted", source.topic, f"{detail}: {how}")
+    how = "; set it to the source's value, or `configs.sync: true`"
+    if "compact" in policy and "compact" in target_policy:
+        kept, keeps = _milliseconds(source, "delete.retention.ms"), _milliseconds(target, "delete.retention.ms")
+        if keeps is not None and kept is not None and keeps < kept:
+            detail = f"{target.topic} keeps deletions for {duration(keeps / 1000)} (delete.retention.ms)"
+            yield Risk("shorter_delete_retention", source.topic, f"{detail}, the source keeps them longer{how}")
     if "delete" not in target_policy:
         return
-    how = "; set it to the source's value, or `configs.sync: true`"
     kept, keeps = _limit(source, "retention.ms"), _limit(target, "retention.ms")
     if keeps is not None and kept is not None and keeps < kept:
         detail = f"{target.topic} deletes records after {duration(keeps / 1000)} (retention.ms)"
@@ -170,12 +190,6 @@ def _of_pair(pair: Pair, growing: Collection[str]) -> Iterator[Risk]:
     if target.partitions < source.partitions and target.topic not in growing:
         detail = f"{target.topic} has {target.partitions} partitions, the source {source.partitions}; the other partitions wait"
         yield Risk("fewer_partitions", source.topic, detail)
-    here, there = _number(source, "max.message.bytes"), _number(target, "max.message.bytes")
-    if here is not None and there is not None and there < here:
-        detail = (
-            f"{target.topic} takes batches of {there:,} bytes, the source of {here:,}; larger ones are split or halt"
-        )
-        yield Risk("smaller_messages", source.topic, detail)
     yield from _times(source, target)
 
 

@@ -13,7 +13,7 @@ from strait.planning.history.overrun import losses_ahead
 from strait.planning.history.pace import Pace
 from strait.planning.status.health import STARTING_SECONDS
 from strait.planning.status.rows import SILENT_MS, Heard, Moment, PartitionStatus, Rows
-from strait.reasons import INTENDED, Reason
+from strait.reasons import INTENDED
 from strait.state.report_changes import REPEAT_SECONDS, FailureReport
 from strait.state.report_records import Report
 from strait.state.schema import Plan
@@ -221,22 +221,6 @@ def status_of(
     ordered = sorted(chosen, key=lambda row: (row.topic, -1 if row.partition is None else row.partition))
     limits = "" if plan.backfill is None else plan.backfill.described
     return Status(link, group, plan.version, plan.stopped, slots, tuple(ordered), limits, opening)
-
-
-def with_quarantined(status: Status, quarantined: Mapping[TopicPartition, int]) -> Status:
-    """Return the status with the number of quarantined records per partition.
-
-    A partition without another reason gets the reason `quarantined`.
-    """
-    return replace(status, partitions=tuple(_with_quarantined(row, quarantined) for row in status.partitions))
-
-
-def _with_quarantined(row: PartitionStatus, quarantined: Mapping[TopicPartition, int]) -> PartitionStatus:
-    count = 0 if row.partition is None else quarantined.get(TopicPartition(row.topic, row.partition), 0)
-    if not count:
-        return row
-    told = "; ".join(filter(None, (row.detail, f"{count:,} records in quarantine")))
-    return replace(row, quarantined=count, detail=told, reason=row.reason or str(Reason.QUARANTINED))
 
 
 def _opening(plan: Plan, now_ms: int) -> Opening | None:
