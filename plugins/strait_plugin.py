@@ -9,9 +9,12 @@ from urllib.parse import urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
 
+from strait_airflow.foreign_text import log_printably
 from strait_airflow.page_address import ROUTE, base_url
 from strait_airflow.run_notes import RunNotes
 from strait_airflow.shared_dags import LinkRights
+
+log_printably()
 
 PREFIX = "/strait"
 _PAGE = f"{urlsplit(base_url()).path}{PREFIX}"

@@ -114,6 +114,7 @@ class ConditionTrigger(BaseTrigger):
 
     async def _ended(self) -> dict[str, Any]:
         from strait.errors import ClusterUnavailable, StateError, StraitError
+        from strait.text import printable
         from strait_airflow.errors import described
 
         quiet()
@@ -134,7 +135,7 @@ class ConditionTrigger(BaseTrigger):
                     return {FAILED: described(error, link)}
                 if left != told and loop.time() >= tell_at:
                     told, tell_at = left, loop.time() + _TELL_EVERY_SECONDS
-                    self.log.info("link %s: %s", link, left)
+                    self.log.info("link %s: %s", link, printable(left))
                 await asyncio.sleep(self.every_seconds)
         finally:
             if waiting is not None:

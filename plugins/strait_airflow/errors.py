@@ -40,12 +40,17 @@ def described(error: "StraitError", link: str = "") -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text with its lines joined into one; a message lists problems one per line."""
-    return re.sub(r"\s*\n\s*", "; ", re.sub(r":\s*\n\s*", ": ", text))
+    """Return the text, printable, with its lines joined into one; a message lists problems one per line."""
+    from strait.text import printable
+
+    return printable(re.sub(r"\s*\n\s*", "; ", re.sub(r":\s*\n\s*", ": ", text)))
 
 
 def raise_for(message: str, *, retriable: bool) -> NoReturn:
     """Fail the task with one line, without a retry unless ``retriable``."""
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+    from strait.text import printable
+
+    message = printable(message)
     raise (AirflowException if retriable else AirflowFailException)(message) from None

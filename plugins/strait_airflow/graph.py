@@ -88,7 +88,7 @@ def verdict(link: str, asset: "Asset", context: "Context") -> str:
         AirflowFailException
     """
     from strait_airflow.errors import raise_for
-    from strait_airflow.run_notes import note_of
+    from strait_airflow.run_notes import NOTE_CHARACTERS
     from strait_airflow.verdict import STILL, Incident, note_lines, verdict_of
 
     begin(link)
@@ -115,9 +115,8 @@ def verdict(link: str, asset: "Asset", context: "Context") -> str:
         return last(outcome["done"])
     store.set(JUDGED, result.judged.data())
     since = utc_text(result.since_ms).removesuffix(" UTC")
-    ti.xcom_push(
-        NOTE, note_of(note_lines(result, outcome.get("reasons", ()), f"done: {outcome.get('done', '')}", since))
-    )
+    lines = note_lines(result, outcome.get("reasons", ()), f"done: {outcome.get('done', '')}", since)
+    ti.xcom_push(NOTE, "\n".join(lines)[: NOTE_CHARACTERS + 1])  # so that the note shows that it is cut
     for line in result.lines:
         log.error("needs an operator: %s", line)
     if result.lines:

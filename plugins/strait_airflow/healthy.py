@@ -67,17 +67,20 @@ class StartTrigger(BaseTrigger):
         return "strait_airflow.healthy.StartTrigger", where
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        from strait.text import printable
+
         ended = await self._ended()
         if ended.succeeded:
-            self.log.info("%s", ended.text)
+            self.log.info("%s", printable(ended.text))
             yield TaskSuccessEvent(xcoms={"return_value": ended.text})
         else:
-            self.log.error("%s", ended.text)
+            self.log.error("%s", printable(ended.text))
             yield TaskFailedEvent(xcoms={FAILED: "" if ended.exited else ended.text})
 
     async def _ended(self) -> "Start":
         from strait.errors import StraitError
         from strait.planning.status.health import Start
+        from strait.text import printable
 
         loop, troubles = asyncio.get_running_loop(), 0
         waiting: GroupStart | None = None
@@ -94,7 +97,7 @@ class StartTrigger(BaseTrigger):
                     troubles += 1
                     if troubles == _TROUBLES_MOST:
                         return Start(False, f"group {self.group}: {error}")
-                    self.log.warning("group %s: %s", self.group, error)
+                    self.log.warning("group %s: %s", self.group, printable(str(error)))
                     await asyncio.sleep(AFTER_TROUBLE_SECONDS)
         finally:
             if waiting is not None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 
+from strait_airflow.foreign_text import as_markdown
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -50,10 +52,10 @@ class RunNotes:
 
 
 def note_of(reasons: "Iterable[str]") -> str:
-    """Return each distinct reason on its own line, printable, cut to `NOTE_CHARACTERS`."""
+    """Return Markdown with each distinct reason on its own line, printable, cut to `NOTE_CHARACTERS`."""
     from strait.text import printable_lines
 
-    text = printable_lines("\n".join(dict.fromkeys(reasons)))
+    text = as_markdown(printable_lines("\n".join(dict.fromkeys(reasons))))
     return text if len(text) <= NOTE_CHARACTERS else f"{text[: NOTE_CHARACTERS - 1]}…"
 
 
@@ -122,7 +124,7 @@ def _editor(dag_run: "DagRun", kind: str, name: str) -> str:
 
 
 def _verdict(dag_run: "DagRun") -> str | None:
-    """Return the note that the run's `verdict` has made; None: there is none, as that task did not run."""
+    """Return the lines for the note that the run's `verdict` has made; None: that task did not run."""
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 

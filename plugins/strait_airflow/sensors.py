@@ -35,6 +35,7 @@ class _LinkSensor(BaseSensorOperator):
 
     def execute(self, context: "Context") -> dict[str, Any]:
         from strait.errors import ClusterUnavailable, StateError
+        from strait.text import printable
         from strait_airflow.errors import airflow_errors, described
 
         self.log.info("on the page: %s", page_address(self.link))
@@ -46,7 +47,7 @@ class _LinkSensor(BaseSensorOperator):
             except (ClusterUnavailable, StateError) as error:
                 left = described(error, self.link)
             data = waiting.data()
-        self.log.info("link %s: %s", self.link, left)
+        self.log.info("link %s: %s", self.link, printable(left))
         trigger = ConditionTrigger(condition=data, every_seconds=self.poke_interval)
         self.defer(trigger=trigger, method_name="resumed", timeout=timedelta(seconds=self.timeout))
         raise AssertionError("deferring ends the task's process")

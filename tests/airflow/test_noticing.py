@@ -196,4 +196,4 @@ def test_a_note_has_as_many_reasons_as_airflows_column_has_room_for():
     found = note_of([f"reason {number}" for number in range(500)] + ["\0"])
     assert len(found) == NOTE_CHARACTERS
     assert found.startswith("reason 0\n") and found.endswith("…")
-    assert note_of(["a\0b", "of \u202egroup\nand more"]) == "a\\x00b\nof \\u202egroup\nand more"
+    assert note_of(["a\0b", "of \u202egroup\nand more"]) == r"a\\x00b" + "\n" + r"of \\u202egroup" + "\nand more"
