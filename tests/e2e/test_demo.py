@@ -100,6 +100,13 @@ def test_status_names_addresses_that_answer_and_a_login_that_works(demo, up):
     assert httpx.get(status["page"], trust_env=False).status_code == 200
 
 
+def test_the_ports_that_are_open_to_other_hosts_are_the_named_ones(up):
+    listening = [one.laddr for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    everywhere = {address.port for address in listening if address.ip in ("0.0.0.0", "::")}  # noqa: S104
+    local = {int(address.rpartition(":")[2]) for address in [*up["clusters"].values(), up["airflow"]["url"]]}
+    assert set(up["airflow"]["log_ports"]) <= everywhere and not local & everywhere
+
+
 def test_the_log_of_a_task_and_a_button_on_its_page_lead_to_the_link(up):
     address = f"{up['page']}#/link/shop"
     client = AirflowClient(up["airflow"]["url"], up["airflow"]["user"], up["airflow"]["password"])

@@ -59,9 +59,11 @@ def _milliseconds(value: float | None) -> str:
 
 
 def _addresses(status: DemoStatus) -> str:
+    ports = " and ".join(map(str, status.log_ports))
     rows = {
         "Page": f"{status.page_url}   user {USER}   password {status.airflow_password}",
         "Airflow": status.airflow_url,
+        "Logs": f"ports {ports}, on all addresses: Airflow's log servers, for requests that it has signed; all else is local",
         "Groups": _groups(status),
         "Clusters": "   ".join(f"{name} {address}" for name, address in status.clusters.items()),
         "Memory": f"{status.memory_pss_bytes / 2**30:.1f} GiB in all",

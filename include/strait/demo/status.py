@@ -19,6 +19,7 @@ class DemoStatus:
     Attributes:
         parts: name of each part -> whether it runs.
         links_file: its path.
+        log_ports: on which Airflow's servers for the logs of running tasks and triggers listen, on all addresses.
         airflow_problems: a line for each component of Airflow that does not run, while the others do.
         application_pids: processes of the link from source to destination.
     """
@@ -28,6 +29,7 @@ class DemoStatus:
     links_file: str
     airflow_url: str
     airflow_password: str
+    log_ports: tuple[int, int]
     application_pids: list[int]
     topics: list[TopicFigures]
     consumer_groups: list[GroupFigures]
@@ -54,6 +56,7 @@ class DemoStatus:
                 "url": self.airflow_url,
                 "user": USER,
                 "password": self.airflow_password,
+                "log_ports": list(self.log_ports),
                 "problems": self.airflow_problems,
             },
             "page": self.page_url,
@@ -84,6 +87,7 @@ def demo_status(folder: DemoFolder) -> DemoStatus | None:
         links_file=str(folder.links_file),
         airflow_url=folder.airflow.url,
         airflow_password=folder.airflow.password,
+        log_ports=(ports.task_logs, ports.trigger_logs),
         application_pids=sorted(process.pid for process in mine),
         topics=topics,
         consumer_groups=groups,

@@ -1,7 +1,8 @@
 """A real Airflow on this machine (`airflow standalone`), for the demo and for tests.
 
-Everything it writes is in one directory. It listens on 127.0.0.1 only, for one user, whose random password is in a file
-that only its owner can read.
+Everything it writes is in one directory. It listens on 127.0.0.1, for one user, whose random password is in a file that
+only its owner can read. Two servers for the logs of running tasks and triggers listen on all addresses: Airflow 3.3 has no
+setting for that. They answer only requests that this Airflow has signed.
 """
 
 import json

@@ -17,6 +17,7 @@ STATUS = DemoStatus(
     links_file="/home/me/.strait/demo/links.yaml",
     airflow_url="http://127.0.0.1:8080",
     airflow_password="secret",
+    log_ports=(8793, 8794),
     application_pids=PIDS,
     topics=[INVOICES],
     consumer_groups=[GroupFigures("shop", 1, 1), GroupFigures("back", 0, 0)],
@@ -48,6 +49,7 @@ def test_it_names_the_page_the_login_what_waits_and_the_groups(capsys: pytest.Ca
     show(STATUS)
     shown = capsys.readouterr().out
     assert "http://127.0.0.1:8080/plugin/strait   user admin   password secret" in shown
+    assert "ports 8793 and 8794, on all addresses" in shown
     assert "too large" in shown
     assert "link shop: 1 of 1 in sync" in shown
     assert "link back" not in shown, "it has no consumer group"
