@@ -30,13 +30,18 @@ def with_digests(text: str, lock: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def without_digest(lock: str) -> list[str]:
+    """Return the images of the lock file whose tag is trusted."""
+    return [line for line in lock.splitlines() if line and not line.startswith("#") and "@" not in line]
+
+
 def _is_open(line: str) -> bool:
     return line.endswith("=") and not line.startswith("#")
 
 
 def main(project: Path) -> int:
-    text = filled((project / ".env.example").read_text(encoding="utf-8"))
-    text = with_digests(text, (project / "docker" / "images.lock").read_text(encoding="utf-8"))
+    lock = (project / "docker" / "images.lock").read_text(encoding="utf-8")
+    text = with_digests(filled((project / ".env.example").read_text(encoding="utf-8")), lock)
     try:
         descriptor = os.open(project / ".env", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -44,6 +49,10 @@ def main(project: Path) -> int:
         return 1
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
+    for image in without_digest(lock):
+        sys.stderr.write(
+            f"{image}: docker/images.lock has no digest, so its tag is trusted; `make images-lock` adds it\n"
+        )
     return 0
 
 

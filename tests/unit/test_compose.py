@@ -152,6 +152,16 @@ def test_digests_are_locked_as_registries_give_them_and_reach_docker_compose(tmp
     ]
 
 
+def test_an_image_whose_tag_is_trusted_is_named(tmp_path, capsys):
+    make_env = runpy.run_path(str(PROJECT / "docker" / "make_env.py"))
+    shutil.copy(PROJECT / ".env.example", tmp_path)
+    (tmp_path / "docker").mkdir()
+    (tmp_path / "docker" / "images.lock").write_text(f"# comment\na/b:1\nc:2@sha256:{'0a' * 32}\n")
+    assert make_env["main"](tmp_path) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("a/b:1: docker/images.lock has no digest") and "make images-lock" in line
+
+
 def test_images_are_of_the_versions_that_everything_else_uses():
     dockerfile = DOCKERFILE.read_text(encoding="utf-8")
     airflow = re.search(r"^ARG AIRFLOW_IMAGE=apache/airflow:(\S+)-python3\.11$", dockerfile, re.MULTILINE)
