@@ -58,7 +58,8 @@ durations: $(INSTALLED) ## Order test files by the durations of the last `make t
 .PHONY: compat
 compat: install ## Try links between every pair of the oldest, middle and newest brokers, on ZooKeeper and on KRaft
 	@echo "==> compatibility"
-	STRAIT_COMPAT=all $(BIN)/python -m pytest tests/compat $(ARGS)
+	STRAIT_COMPAT="$(or $(PAIRS),all)" $(BIN)/python -m pytest tests/compat $(ARGS)
+	$(BIN)/python tests/support/doc_tables.py
 
 .PHONY: yarn
 yarn: install ## Run applications in a real Hadoop cluster of two nodes, parts of which are killed (about 6 minutes)

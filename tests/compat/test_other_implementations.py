@@ -9,15 +9,18 @@ from typer.testing import CliRunner
 
 from strait.cli.main import app
 from strait.control.plane import Control
+from strait.errors import UnsupportedRequest
 from strait.kafka.admin import Admin, NewTopic
 from strait.reasons import Reason
 from support.fixtures.waiting import eventually
 from support.kafka.kfake import (
     SERVERLESS,
     TOO_OLD,
+    WITHOUT_ACLS,
     WITHOUT_EPOCHS,
     WITHOUT_LOG_DIRS,
     WITHOUT_PRODUCERS,
+    WITHOUT_TRANSACTIONS,
     OtherBrokers,
     kfake,
 )
@@ -28,9 +31,13 @@ from support.links.load import writing
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("lacking", [{}, WITHOUT_PRODUCERS, SERVERLESS], ids=["all", "no producers", "serverless"])
+@pytest.mark.parametrize(
+    "lacking",
+    [{}, WITHOUT_PRODUCERS, {**WITHOUT_ACLS, **WITHOUT_LOG_DIRS}, SERVERLESS],
+    ids=["all", "no producers", "no ACLs, no log dirs", "serverless"],
+)
 def test_every_record_is_copied_once_also_after_kill_9(tmp_path: Path, lacking: dict[int, int]) -> None:
-    with kfake({}) as source, kfake(lacking) as destination:
+    with kfake(WITHOUT_LOG_DIRS if lacking else {}) as source, kfake(lacking) as destination:
         link, slot = started(tmp_path, source, destination, partitions=3)
         with writing(source, link.topics, seed=3, records=20_000):
             eventually(lambda: link.copied() > 2_000, what=lambda: f"copying has begun: {link.log()}")
@@ -134,6 +141,20 @@ def test_a_plan_names_what_is_missing_and_is_made_all_the_same(tmp_path: Path) -
         }
         assert found.backfill.records == 100
         assert any("DescribeLogDirs" in text for text in found.unknown)
+
+
+def test_a_destination_without_transactions_is_refused_at_once_and_gets_no_topic(tmp_path: Path) -> None:
+    lacks = "AddPartitionsToTxn, EndTxn"
+    with kfake({}) as source, kfake(WITHOUT_TRANSACTIONS) as destination:
+        file = links_file(tmp_path, source, destination)
+        Admin(source.client_properties, "a").create([NewTopic("orders", 1, 1)])
+        with Control.of(file, "a-to-b") as control:
+            proposal = control.propose()
+            text = control.show(proposal).text
+            assert all(f"does not serve {one}: nothing can be copied" in text for one in lacks.split(", "))
+            with pytest.raises(UnsupportedRequest, match=f"cluster b: its brokers do not serve {lacks}: nothing"):
+                control.apply(proposal)
+        assert not Admin(destination.client_properties, "b").partition_counts()
 
 
 def started(

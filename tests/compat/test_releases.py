@@ -25,7 +25,7 @@ from strait.wire import fetch, produce
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.records import assert_equal, read_all
-from support.kafka.releases import WHOLE_MATRIX
+from support.kafka.releases import MATRIX
 from support.kafka.topics import create, delete, grow
 from support.kafka.topics import produce as produce_numbers
 from support.kafka.transactions import Transactions, assert_map_is_exact
@@ -38,7 +38,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # A broker that serves no DescribeProducers: the slot looks for a request that none serves.
 WITHOUT = {"strait.engine.recovery.producer_state:_DESCRIBE_PRODUCERS_API_KEY": 9999}
 OFTEN_LOOKED = {"strait.net.cluster_client:METADATA_REFRESH_SECONDS": 2.0}
-WAYS: dict[str, dict[str, float]] = {"without-describe-producers": WITHOUT} | ({"with": {}} if WHOLE_MATRIX else {})
+WAYS: dict[str, dict[str, float]] = {"without-describe-producers": WITHOUT} | ({"with": {}} if MATRIX else {})
 MakeLink = Callable[..., EngineLink]
 
 

@@ -23,11 +23,11 @@ pytestmark = pytest.mark.broker
 BEFORE, AFTER = (f"inter.broker.protocol.version={version}" for version in ("2.7", "2.8"))
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[Cluster, Cluster]]:
+@pytest.fixture(params=["2.8.2", "3.3.2"], ids=["fetches by name", "would fetch by id"])
+def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, Cluster]]:
     name, _, version = BEFORE.partition("=")
     source, destination = (
-        Cluster(tmp_path / end, properties={name: version}, version="2.8.2", zookeeper=True)
+        Cluster(tmp_path / end, properties={name: version}, version=request.param, zookeeper=True)
         for end in ("source", "destination")
     )
     try:

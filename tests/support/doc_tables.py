@@ -6,6 +6,7 @@ what is made here, so a new option, reason or field cannot be forgotten.
 """
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -186,6 +187,21 @@ def _labels(labels: Iterable[str]) -> str:
     return ", ".join(f"`{label}`" for label in labels)
 
 
+def _compat(_: str) -> str:
+    """Sources by row, destinations by column, as the last `make compat` has kept it."""
+    kept = json.loads((ROOT / "tests/compat/results.json").read_text(encoding="utf-8"))
+    releases, pairs = kept["releases"], kept["pairs"]
+    rows = [(f"from {one}", *(_pair(pairs.get(f"{one}-to-{other}")) for other in releases)) for one in releases]
+    return _table(("", *(f"to {release}" for release in releases)), rows)
+
+
+def _pair(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "not run"
+    failed = f"**{found['failed']} failed**, " if found.get("failed") else ""
+    return f"{failed}{found.get('passed', 0)} passed, {found['day']}"
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -201,6 +217,7 @@ _KINDS: Mapping[str, Callable[[str], str]] = {
     "commands": _commands,
     "import": _import,
     "metrics": _metrics,
+    "compat": _compat,
 }
 
 

@@ -31,6 +31,7 @@ from strait.errors import StateError
 from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
+from strait.net.survey import require_served
 from strait.planning.plan.draft import next_plans
 from strait.planning.plan.planner import Proposal
 from strait.planning.plan.settings import InForce, in_force, planned_settings
@@ -157,6 +158,8 @@ class Control:
         proposal = approval.part_of(whole)
         if proposal is whole:
             approval.check(effects(self.link, whole), whole.survey.clusters)
+        if not proposal.previous:  # a cluster that cannot be a destination gets no topic
+            require_served(*self._handle.destination, "destination")
         done = perform(self._source, self._destination, proposal)
         refused = {**done.refused, **harden_state_topics(self._destination, proposal.state_changes)}
         if not self.has_work(proposal):

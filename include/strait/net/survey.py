@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from strait.errors import ClusterError, ProtocolError, StraitError
+from strait.errors import ClusterError, ProtocolError, StraitError, UnsupportedRequest
 from strait.net.addresses import parse_addresses
 from strait.net.brokers import Address, any_broker, broker_at, every_address
 from strait.net.served import End, Need, missing
@@ -49,6 +49,22 @@ def survey(properties: Mapping[str, str], cluster: str, end: End) -> Surveyed:
             unasked[where] = str(error)
     first = sorted(lacks.items(), key=lambda item: not item[0].is_required)
     return Surveyed(tuple(brokers), tuple((need, tuple(where)) for need, where in first), unasked)
+
+
+def require_served(properties: Mapping[str, str], cluster: str, end: End) -> None:
+    """Raise UnsupportedRequest unless a broker serves every request without which nothing can be copied. One broker is
+    queried.
+
+    Raises (besides):
+        ClusterUnavailable, NotAuthorized: no broker answers.
+    """
+    with any_broker(properties, cluster) as connection:
+        lacks = [need.request for need in missing(connection.versions, end) if need.is_required]
+    if lacks:
+        raise UnsupportedRequest(
+            f"cluster {cluster}: its brokers do not serve {', '.join(lacks)}: nothing can be copied as {end}",
+            hint="`strait validate --connect` lists what each broker lacks",
+        )
 
 
 def _addresses(properties: Mapping[str, str], cluster: str) -> list[Address]:

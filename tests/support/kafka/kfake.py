@@ -19,6 +19,8 @@ _SOURCES = Path(__file__).parents[1] / "kfake"
 WITHOUT_LOG_DIRS: Mapping[int, int] = {35: -1}
 WITHOUT_PRODUCERS: Mapping[int, int] = {61: -1}
 WITHOUT_EPOCHS: Mapping[int, int] = {23: -1}
+WITHOUT_ACLS: Mapping[int, int] = {29: -1, 30: -1, 31: -1}
+WITHOUT_TRANSACTIONS: Mapping[int, int] = {24: -1, 25: -1, 26: -1, 28: -1}
 SERVERLESS: Mapping[int, int] = {0: 9, 1: 12, 2: 6, 3: 11, 22: 4, 23: 4, 35: -1, 61: -1, 65: -1, 29: -1, 30: -1, 48: -1}
 """As a service has it that serves producers and consumers alone."""
 TOO_OLD: Mapping[int, int] = {0: 7, 1: 10}

@@ -20,6 +20,10 @@ class Release:
         return f"{self.version}-{'zookeeper' if self.zookeeper else 'kraft'}"
 
 
+def pair_name(source: Release, destination: Release) -> str:
+    return f"{source.name}-to-{destination.name}"
+
+
 OLDEST = Release("2.8.2", zookeeper=True, fetches_by_id=False, produces_by_id=False)
 ZOOKEEPER = Release("3.3.2", zookeeper=True, fetches_by_id=True, produces_by_id=False)
 KRAFT = Release("3.3.2", zookeeper=False, fetches_by_id=True, produces_by_id=False)
@@ -27,5 +31,11 @@ USUAL = Release(KAFKA_VERSION, zookeeper=False, fetches_by_id=True, produces_by_
 NEWEST = Release("4.4.0", zookeeper=False, fetches_by_id=True, produces_by_id=True)
 RELEASES = (OLDEST, ZOOKEEPER, KRAFT, USUAL, NEWEST)
 EVERY_PAIR = tuple((source, destination) for source in RELEASES for destination in RELEASES)
-WHOLE_MATRIX = os.environ.get("STRAIT_COMPAT") == "all"  # as `make compat` has it
-PAIRS = EVERY_PAIR if WHOLE_MATRIX else ((OLDEST, OLDEST),)
+_CHOSEN = os.environ.get("STRAIT_COMPAT", "").split()
+"""`all`, as `make compat` has it, or the names of pairs."""
+MATRIX = bool(_CHOSEN)
+PAIRS = (
+    tuple(pair for pair in EVERY_PAIR if _CHOSEN == ["all"] or pair_name(*pair) in _CHOSEN)
+    if MATRIX
+    else ((OLDEST, OLDEST),)
+)
