@@ -1,7 +1,7 @@
 """Text that Airflow shows and that others may have written: topic names, reasons, hosts, messages of brokers.
 
-Airflow renders the notes of runs as Markdown, so such text could show links and pictures of its own, and what looks like
-HTML would be left out. In task logs it could move a terminal's cursor.
+Airflow renders the notes of runs as Markdown, so such text could show links and pictures, and Airflow would omit anything in
+the form of HTML. In task logs it could move a terminal's cursor.
 """
 
 import logging

@@ -15,7 +15,7 @@ from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 from strait.wire.batch import split_batches
 
 _READ_BYTES = 64 << 10
-"""Of each compacted partition, from its beginning, where compaction starts."""
+"""Of each compacted partition, from its first offset on: compaction deletes the oldest records first."""
 _MOST_READ = 100
 """Partitions that are read at a time. Others follow with the next plan."""
 Beginnings = MutableMapping[tuple[TopicPartition, str], tuple[Span, ...]]
@@ -92,7 +92,7 @@ def _read(
     chosen: Sequence[TopicPartition],
 ) -> dict[TopicPartition, tuple[Span, ...]]:
     """Return the first batches of destination logs; none from the first one on that cannot be read: a plan does not
-    wait for what is a note in the loss log."""
+    wait for a note in the loss log."""
     found: dict[TopicPartition, tuple[Span, ...]] = {}
     if not chosen:
         return found

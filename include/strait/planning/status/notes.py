@@ -1,4 +1,4 @@
-"""Notes on partitions that are replicated: what happened to some of their records. Pure."""
+"""Notes on partitions that are replicated, about some of their records. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

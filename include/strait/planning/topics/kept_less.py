@@ -1,8 +1,7 @@
 """Records that a destination topic has deleted by its own settings although the source still holds them. Pure.
 
-Retention moves the start of the destination's log, so the offset map tells which records are gone. Compaction leaves the
-start where it is and makes holes: a destination log without other producers has a record at each offset, since what
-cannot be copied takes up no offset there.
+Retention moves the start of the destination's log, so the offset map has the deleted records. Compaction keeps the start and
+makes holes: a destination log without other producers has a record at each offset.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +35,7 @@ class Holes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What both sides of a partition hold.
+    """The offsets that both sides of a partition hold.
 
     Attributes:
         source_start, destination_start: the first offsets that are left.
@@ -100,7 +99,7 @@ def start_to_read(runs: Sequence[OffsetMapping], remains: Remains) -> int:
 
 def holes(spans: Iterable[Span], start: int) -> Holes | None:
     """Return the offsets without a record from ``start`` on, from the first batch that lacks any to the last one; None
-    if each offset has one. Batches that begin before ``start`` are not counted."""
+    if each offset has one. Batches that start before ``start`` are not counted."""
     found, following = None, start
     for span in spans:
         missing = 0
