@@ -394,9 +394,11 @@ def test_what_is_not_moved_of_groups_is_named(make_link: MakeLink, topic_name: s
     Admin(link.clusters["a"].client_properties, "a").create([NewTopic(other, 1, 1)])
     commit(link.clusters["a"], group, {TopicPartition(topic_name, 0): 3, TopicPartition(other, 0): 0})
     commit(link.clusters["a"], f"strait.{group}", {TopicPartition(topic_name, 0): 3})
-    for act in (failovers.dry_run, failovers.rehearse):
-        args = (QUICK, lambda _: None)
-        record = act(link.file, link.name(LINK), *(("planned", *args) if act is failovers.dry_run else args))  # type: ignore[operator]
+    handle = link.handle(LINK)
+    for record in (
+        failovers.dry_run(handle, "planned", QUICK, lambda _: None),
+        failovers.rehearse(handle, QUICK, lambda _: None),
+    ):
         (detail,) = (step.detail for step in record.steps if step.name == "groups")
         assert f"in topics that the link does not copy: {group} ({other})" in detail
         assert f"whose names begin with strait.: strait.{group}" in detail

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from confluent_kafka.admin import AdminClient
 
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
-from strait.kafka.connection import DESCRIBED_AT_ONCE
+from strait.kafka.connection import DESCRIBED_AT_ONCE, Outcomes
+from strait.model import is_known_id
 from support.fixtures.waiting import eventually
 
 pytestmark = pytest.mark.broker
@@ -86,3 +88,29 @@ def test_a_topic_that_cannot_be_created_fails_the_command_and_no_other_topic(own
     assert done.returncode == 1, done.stdout + done.stderr
     assert "refused   small:" in done.stdout
     assert "1 partitions of 1 topics" in done.stdout
+
+
+def test_a_topic_that_one_broker_lists_and_another_does_not_know_yet_has_an_id_or_is_left_out(
+    own_clusters: Any, topic_name: str
+) -> None:
+    properties = own_clusters.source.client_properties
+    Admin(properties, "a").create([NewTopic(topic_name, 1, 1)])
+
+    class FromALateBroker(Admin):
+        """The first ``late`` descriptions are those of a broker that has not heard of the topic."""
+
+        late = 2
+
+        def _describe(self, topics: Collection[str], **options: Any) -> Outcomes[str, Any]:
+            found = super()._describe(topics, **options)
+            if self.late:
+                self.late -= 1
+                return Outcomes({**found.results, topic_name: None}, found.failures)
+            return found
+
+    late = FromALateBroker(properties, "a")
+    (topic,) = (one for one in late.observe(topic_name.__eq__).topics.values() if one.topic == topic_name)
+    assert is_known_id(topic.topic_id)
+    assert late.late == 0
+    late.late = sys.maxsize
+    assert topic_name not in late.observe(topic_name.__eq__).topics

@@ -12,6 +12,7 @@ from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.kafka.alteration import Alteration, ConfigChange
 from strait.kafka.connection import CHANGES_AT_ONCE, DESCRIBED_AT_ONCE, OFFSETS_AT_ONCE, REQUEST_SECONDS, Outcomes
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
+from strait.waiting import tries
 
 __all__ = ["Admin", "ConfigChange", "NewTopic", "Outcomes", "Where"]
 
@@ -23,6 +24,10 @@ _ON_CLUSTER = {
     kafka_admin.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
     kafka_admin.ConfigSource.GROUP_CONFIG,
 }
+
+
+_AGREE_SECONDS = 5.0
+_AGREE_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +55,22 @@ class Admin(Alteration):
     def observe(self, wanted: Callable[[str], bool], configs: Collection[str] | None = ()) -> ClusterFacts:
         """Return every topic's name and partition count; for wanted ones also the topic ID and their configurations.
 
+        For some time after a topic was created or deleted, brokers disagree on whether it exists, and the listing may come
+        from one, the description from another. Both are then requested again, for `_AGREE_SECONDS` at most. A topic that
+        cannot be described even then is left out: its ID is unknown, so it cannot be told from another of its name.
+
         Args:
             configs: names of the configurations whose effective values to return, None for all; values set on a topic
                 are returned as well. Empty: query no configurations.
         """
-        metadata = self._list_topics()
-        facts = {
-            name: TopicFacts(name, "", len(topic.partitions))
-            for name, topic in metadata.topics.items()
-            if topic.error is None
-        }
-        described = _or_refused(self._describe(sorted(name for name in facts if wanted(name))))
-        shown = {name: topic for name, topic in described.results.items() if topic is not None}
+        for _ in tries(_AGREE_SECONDS, _AGREE_PAUSE_SECONDS):
+            facts = {name: TopicFacts(name, "", count) for name, count in self.partition_counts().items()}
+            described = _or_refused(self._describe(sorted(name for name in facts if wanted(name))))
+            shown = {name: topic for name, topic in described.results.items() if topic is not None}
+            if len(shown) == len(described.results):
+                break
+        for name in described.results.keys() - shown.keys():
+            del facts[name]
         for name, topic in shown.items():
             facts[name] = TopicFacts(
                 name,

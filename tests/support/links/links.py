@@ -108,13 +108,14 @@ class Link:
             assert rows[0]["source_from"] == 0 and rows[-1]["source_to"] == copied, rows
 
     def driver_process(self) -> psutil.Process:
-        """The Python side of the driver."""
-        return next(
-            one for one in self.processes() if one.name() != "java" and "--spec" in one.cmdline() and _is_python(one)
-        )
+        """The Python side of the driver. Waits for it: head starts copy before it runs."""
+        return self._one_process(lambda one: one.name() != "java" and "--spec" in one.cmdline() and _is_python(one))
 
     def jvm_process(self) -> psutil.Process:
-        return next(one for one in self.processes() if one.name() == "java")
+        return self._one_process(lambda one: one.name() == "java")
+
+    def _one_process(self, wanted: Callable[[psutil.Process], bool]) -> psutil.Process:
+        return self.until(lambda: next(filter(wanted, self.processes()), None), "the process to be killed")
 
     def slot_process(self) -> psutil.Process | None:
         """A worker that runs a slot."""
