@@ -115,7 +115,7 @@ def slots_of(copier: Running) -> dict[int, float]:
     found = {}
     for process in copier.tree.members():
         try:
-            if copier.command.slot_command in " ".join(process.cmdline()):
+            if re.search(copier.command.slot_commands, " ".join(process.cmdline())):
                 times = process.cpu_times()
                 found[process.pid] = times.user + times.system
         except psutil.NoSuchProcess:

@@ -22,14 +22,14 @@ _ANNOUNCED_LINES = 4  # of a list of problems, with the line that it begins with
 class Command:
     """What starts a copier of one topic.
 
-    ``slot_command``: what the command lines of those of its processes have in common that hold the data, for memory.
+    ``slot_commands``: regular expression that the command lines of those of its processes match that hold the data.
     """
 
     copier: str
     argv: tuple[str, ...]
     log: Path
     destination_topic: str
-    slot_command: str
+    slot_commands: str
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -96,7 +96,7 @@ def _look(copier: Running, at: float, records: int, brokers: Sequence[psutil.Pro
         at=at,
         records=records,
         copier_cpu_seconds=copier.tree.cpu_seconds(),
-        slot_cpu_seconds=copier.tree.cpu_seconds_of(copier.command.slot_command),
+        slot_cpu_seconds=copier.tree.cpu_seconds_of(copier.command.slot_commands),
         broker_cpu_seconds=sum(map(_cpu_seconds, brokers)),
         machine_cpu_seconds=_machine_seconds(),
     )

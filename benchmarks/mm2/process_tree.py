@@ -5,6 +5,7 @@ or lost its parent is still counted.
 """
 
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,9 +58,13 @@ class ProcessTree:
         self._bury(vanished)
         return self._lost_cpu_seconds + sum(member.cpu_seconds for member in self._alive.values())
 
-    def cpu_seconds_of(self, command_part: str) -> float:
-        """As of the last ``cpu_seconds()``, of those alive whose command line has this in it."""
-        return sum(member.cpu_seconds for member in self._alive.values() if command_part in member.command)
+    def cpu_seconds_of(self, commands: str) -> float:
+        """As of the last ``cpu_seconds()``, of all whose command line matches this regular expression, also of those that
+        have ended. One that its parent waited for is counted with its parent, if that matches too."""
+        matching = self._matching(commands)
+        pids = {member.process.pid for member in matching}
+        ended = {id(member) for member in self._ended}
+        return sum(member.cpu_seconds for member in matching if id(member) not in ended or member.parent not in pids)
 
     def sample_memory(self) -> None:
         """Note proportional set sizes (shared pages are split among their users) and keep the peaks."""
@@ -74,12 +79,14 @@ class ProcessTree:
             total += pss
         self.peak_pss_bytes = max(self.peak_pss_bytes, total)
 
-    def peak_process_pss_bytes(self, command_part: str) -> int | None:
-        """The largest size of any one member whose command line has this in it; None where there was none."""
-        sizes = [
-            member.peak_pss_bytes for member in (*self._alive.values(), *self._ended) if command_part in member.command
-        ]
-        return max(sizes, default=None)
+    def peak_process_pss_bytes(self, commands: str) -> int | None:
+        """The largest size of any one member whose command line matches this regular expression; None where there was
+        none."""
+        return max((member.peak_pss_bytes for member in self._matching(commands)), default=None)
+
+    def _matching(self, commands: str) -> list[_Member]:
+        everybody = (*self._alive.values(), *self._ended)
+        return [member for member in everybody if re.search(commands, member.command)]
 
     def _bury(self, vanished: list[_Member]) -> None:
         """Their time is now in their parents' where those live on and so waited for them; else it is kept here."""

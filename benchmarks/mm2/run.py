@@ -194,7 +194,7 @@ class _Bench:
             destination_batch_bytes=written.mean_batch_bytes,
             content=content,
             tree_peak_pss_bytes=process.tree.peak_pss_bytes,
-            slot_peak_pss_bytes=process.tree.peak_process_pss_bytes(process.command.slot_command),
+            slot_peak_pss_bytes=process.tree.peak_process_pss_bytes(process.command.slot_commands),
             relays=before + after if before and after else None,
         )
 

@@ -11,7 +11,8 @@ NAME = "strait"
 SLOT_MEMORY_MIB = 128
 SLOT_BUDGET_BYTES = SLOT_MEMORY_MIB << 20
 _PREFIX = "copy."
-_SLOT_COMMAND = "strait.spark.daemon pyspark.worker"  # the Python processes of Spark's tasks, and their parent
+_SLOT_COMMANDS = r"strait\.spark\.(daemon pyspark\.worker|head_start)"
+"""The Python processes of Spark's tasks and of head starts, which may have copied all before Spark runs."""
 _MAIN = "from strait.cli.main import main; main()"
 
 
@@ -44,6 +45,6 @@ def command(directory: Path, source: Cluster, destination: Cluster, topic: str, 
         argv,
         directory / "strait.log",
         f"{_PREFIX}{topic}",
-        _SLOT_COMMAND,
+        _SLOT_COMMANDS,
         environment={"STRAIT_HOME": str(directory / "home")},  # its ledger and logs go where all else goes
     )

@@ -123,7 +123,9 @@ def test_killed_and_started_again_over_an_older_database_airflow_goes_on_and_cop
     assert "its database may be restored from an older copy" in run["note"]
     assert "run because: work to do: plan " in run["note"]
     by_hand = airflow.run_monitor()
-    assert by_hand["state"] == "success", f"triggered by a person, it uses the topics of that database: {by_hand['note']}"
+    assert by_hand["state"] == "success", (
+        f"triggered by a person, it uses the topics of that database: {by_hand['note']}"
+    )
     copies_more(clusters, "clicks")
     assert airflow.application_pids() == pids
     assert submissions(airflow) == submitted

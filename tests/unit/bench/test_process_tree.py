@@ -85,3 +85,4 @@ def test_memory_is_the_peak_of_the_tree_and_of_the_largest_process_of_a_kind():
     eventually(lambda: not tree.members(), what="every member gone")
     tree.sample_memory()
     assert tree.peak_process_pss_bytes("burnt") == largest
+    assert 0 < tree.cpu_seconds_of("burnt") <= tree.cpu_seconds()
