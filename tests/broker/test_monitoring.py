@@ -20,11 +20,16 @@ from confluent_kafka.admin import AdminClient
 from strait.config import naming
 from strait.control.failover.journal import Journal
 from strait.control.quarantine import Quarantine
+from strait.kafka.admin import Admin
+from strait.kafka.writing import write_record
+from strait.state.audit_records import Audit, AuditTopic
 from strait.state.codec import encode
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
-from strait.state.report_records import HeartbeatReport, PartitionReport, Report
-from strait.state.schema import Budget, PlannedGroupSync, TopicPolicy
+from strait.state.report_records import HeartbeatReport, PartitionReport, Report, ZoneTraffic
+from strait.state.schema import Budget, PlannedBackfill, PlannedGroupSync, ReplacedPlan, TopicPolicy
+from strait.state.topics import ensure_kept_topic
+from strait.waiting import unix_ms
 from support.fixtures.waiting import eventually
 from support.kafka.topics import alter
 from support.links.engine_link import EngineLink
@@ -58,7 +63,7 @@ def impatient() -> dict[str, Any]:
 def produce(link: EngineLink, topic: str, records: int, *, at_ms: int = 0, size: int = 10) -> None:
     producer = Producer(link.source.client_properties)
     for _ in range(records):
-        producer.produce(topic, os.urandom(size), partition=0, timestamp=at_ms or int(time.time() * 1000))
+        producer.produce(topic, os.urandom(size), partition=0, timestamp=at_ms or unix_ms())
         producer.poll(0)
     assert producer.flush(60) == 0
 
@@ -72,7 +77,7 @@ class ByHand:
         alter(link.destination, naming.reports_topic(link.name), message_timestamp_type="CreateTime")
         self._write(self._report(5 * HOUR_MS, log_start=1000), 5 * HOUR_MS)
         self._applications = 0
-        ended_ms = int(time.time() * 1000) - 40 * DAY_MS
+        ended_ms = unix_ms() - 40 * DAY_MS
         Journal(handle_into(link.destination.client_properties, "b", link.name)).write(
             Failover(
                 id="f1",
@@ -92,11 +97,40 @@ class ByHand:
                 score=90,
             )
         )
+        self._write_audit()
+
+    def _write_audit(self) -> None:
+        properties, topic = self._link.destination.client_properties, naming.audits_topic(self._link.name)
+        ensure_kept_topic(Admin(properties, "b"), self._link.name, topic)
+        result = AuditTopic(
+            topic=self._topic,
+            verdict="different",
+            partitions=2,
+            records=100,
+            differences=3,
+            verified_until_ms=unix_ms() - DAY_MS,
+        )
+        audit = Audit(
+            id="a1",
+            link=self._link.name,
+            verdict="different",
+            sha256="0" * 64,
+            relation="map",
+            strong=False,
+            sample=1.0,
+            records=100,
+            bytes=1000,
+            topics=(result,),
+            planned_at_ms=unix_ms(),
+            ended_at_ms=unix_ms(),
+            strait_version="0",
+        )
+        write_record(properties, "b", topic, *encode(audit), "recording an audit")
 
     def speak(self) -> None:
         """The slot's newest report, each time from another application, and a look at groups an hour ago."""
         self._applications += 1
-        beat = HeartbeatReport(written_at_ms=0, arrived_ms=int(time.time() * 1000) - HOUR_MS, latency_ms=5.0)
+        beat = HeartbeatReport(written_at_ms=0, arrived_ms=unix_ms() - HOUR_MS, latency_ms=5.0)
         waits = self._partition(1, 0).model_copy(update={"state": "waiting", "reason": "source_denied"})
         report = self._report(0, log_start=3000)
         self._write(report.model_copy(update={"heartbeat": beat, "partitions": (*report.partitions, waits)}), 0)
@@ -104,7 +138,7 @@ class ByHand:
             GroupSyncReport(
                 link=self._link.name,
                 application="x",
-                at_ms=int(time.time() * 1000) - HOUR_MS,
+                at_ms=unix_ms() - HOUR_MS,
                 seconds=0.1,
                 interval_seconds=3,
                 groups=2,
@@ -119,18 +153,19 @@ class ByHand:
 
     def _partition(self, number: int, log_start: int) -> PartitionReport:
         row = {"topic": self._topic, "partition": number, "state": "copying", "position": 5000, "end": 9000}
-        held = {"held_back_records": 10, "held_since_ms": int(time.time() * 1000) - HOUR_MS}
+        held = {"held_back_records": 10, "held_since_ms": unix_ms() - HOUR_MS}
         known = {"lag_records": 4000, "lag_seconds": 900.0, "records": 0, "bytes": 0, "log_start": log_start}
         return PartitionReport(**row, **known, **held)
 
     def _report(self, ago_ms: int, log_start: int) -> Report:
-        at_ms = int(time.time() * 1000) - ago_ms
+        at_ms = unix_ms() - ago_ms
         known = {"link": self._link.name, "at_ms": at_ms, "application": str(getattr(self, "_applications", 0))}
-        return plain_report(**known, partitions=(self._partition(0, log_start),))
+        zone = ZoneTraffic(cluster="source", from_zone="east", to_zone="west", bytes=1000)
+        return plain_report(**known, partitions=(self._partition(0, log_start),), traffic=(zone,))
 
     def _write(self, record: Report | GroupSyncReport, ago_ms: int) -> None:
         key, value = encode(record)
-        at_ms = int(time.time() * 1000) - ago_ms
+        at_ms = unix_ms() - ago_ms
         self._producer.produce(naming.reports_topic(self._link.name), key=key, value=value, timestamp=at_ms)
         assert self._producer.flush(30) == 0
 
@@ -145,8 +180,17 @@ def test_every_alert_fires_in_a_drill_and_every_panel_has_data(
     bare = make_link(topics={names["bare"]: 1})
     for link in (busy, losing, hand, bare):
         link.make_topics()
-    for link in (losing, hand):
-        link.publish()
+    losing.publish()
+    hand.publish(
+        besides={
+            "backfill": PlannedBackfill(
+                budget=Budget(topic_class="", bytes_per_second=1_000_000, slot_shares=(1.0,)),
+                hours=("00:00-12:00",),
+                timezone="UTC",
+            ),
+            "replaced": ReplacedPlan(version=1, published_at_ms=unix_ms(), at_ms=unix_ms()),
+        }
+    )
     budget = Budget(topic_class="bulk", bytes_per_second=100_000, slot_shares=(1.0,))
     busy.publish(
         policies={
@@ -162,7 +206,7 @@ def test_every_alert_fires_in_a_drill_and_every_panel_has_data(
     losing.kill(slot)  # SlotSilent
     by_hand = ByHand(hand)
     by_hand.speak()
-    produce(busy, names["slow"], 8_000, at_ms=int(time.time() * 1000) - HOUR_MS, size=2_000)  # minutes of its budget
+    produce(busy, names["slow"], 8_000, at_ms=unix_ms() - HOUR_MS, size=2_000)  # minutes of its budget
     produce(busy, names["refused"], 1, size=8_000)
     busy.start_slot()
     quarantine = Quarantine(handle_into(busy.destination.client_properties, "b", busy.name))

@@ -106,6 +106,7 @@ class EngineLink(StartsProcesses):
         policies: Mapping[str, TopicPolicy] | None = None,
         budgets: Sequence[Budget] = (),
         consumer_groups: PlannedGroupSync | None = None,
+        besides: Mapping[str, Any] | None = None,
     ) -> Plan:
         """Publish a plan for these topics (default: all), spread over the slots, shifted by ``turn``."""
         chosen = {topic: self.topics[topic] for topic in (self.topics if topics is None else topics)}
@@ -121,6 +122,7 @@ class EngineLink(StartsProcesses):
             policies=policies,
             budgets=budgets,
             consumer_groups=consumer_groups,
+            besides=besides,
         )
 
     def start_slot(

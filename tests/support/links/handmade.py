@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from strait.control.plane import GROUP
 from strait.embedded.kafka import Cluster
@@ -28,10 +29,11 @@ def publish(
     policies: Mapping[str, TopicPolicy] | None = None,
     budgets: Sequence[Budget] = (),
     consumer_groups: PlannedGroupSync | None = None,
+    besides: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Publish the link's next plan: ``topics`` (name -> partitions, the same on both sides) dealt out to the slots,
     each deal shifted by ``turn``, all under one ``policy`` but for those with one of their own in ``policies``. A
-    partition that is new to the link begins at source offset 0."""
+    partition that is new to the link begins at source offset 0. ``besides``: other fields of the plan."""
     facts = {end: _facts(cluster, end, topics) for end, cluster in (("source", source), ("destination", destination))}
     planned = tuple(
         PlannedTopic(
@@ -60,6 +62,7 @@ def publish(
             topics=planned,
             budgets=tuple(budgets),
             consumer_groups=consumer_groups,
+            **(besides or {}),
             published_at_ms=int(time.time() * 1000),
         )
         publication.publish(
