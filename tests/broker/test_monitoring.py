@@ -26,6 +26,7 @@ from strait.state.audit_records import Audit, AuditTopic
 from strait.state.codec import encode
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
+from strait.state.report_changes import TrafficReport
 from strait.state.report_records import HeartbeatReport, PartitionReport, Report, ZoneTraffic
 from strait.state.schema import Budget, PlannedBackfill, PlannedGroupSync, ReplacedPlan, TopicPolicy
 from strait.state.topics import ensure_kept_topic
@@ -134,6 +135,9 @@ class ByHand:
         waits = self._partition(1, 0).model_copy(update={"state": "waiting", "reason": "source_denied"})
         report = self._report(0, log_start=3000)
         self._write(report.model_copy(update={"heartbeat": beat, "partitions": (*report.partitions, waits)}), 0)
+        zone = ZoneTraffic(cluster="source", from_zone="east", to_zone="west", bytes=1000)
+        of_slot = {name: getattr(report, name) for name in TrafficReport.model_fields if hasattr(report, name)}
+        self._write(TrafficReport(**of_slot | {"traffic": (zone,)}), 0)
         self._write(
             GroupSyncReport(
                 link=self._link.name,
@@ -160,10 +164,9 @@ class ByHand:
     def _report(self, ago_ms: int, log_start: int) -> Report:
         at_ms = unix_ms() - ago_ms
         known = {"link": self._link.name, "at_ms": at_ms, "application": str(getattr(self, "_applications", 0))}
-        zone = ZoneTraffic(cluster="source", from_zone="east", to_zone="west", bytes=1000)
-        return plain_report(**known, partitions=(self._partition(0, log_start),), traffic=(zone,))
+        return plain_report(**known, partitions=(self._partition(0, log_start),))
 
-    def _write(self, record: Report | GroupSyncReport, ago_ms: int) -> None:
+    def _write(self, record: Report | TrafficReport | GroupSyncReport, ago_ms: int) -> None:
         key, value = encode(record)
         at_ms = unix_ms() - ago_ms
         self._producer.produce(naming.reports_topic(self._link.name), key=key, value=value, timestamp=at_ms)
