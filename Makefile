@@ -74,6 +74,7 @@ fulldisk: install ## Fill the disk of a running Airflow; needs root, which mount
 MINUTES ?= 30
 
 # ARGS="--failovers N": fail over back and forth N times instead, and compare what consumers have processed.
+# ARGS="--pool N": kill tasks of a pool of twenty links N times instead.
 .PHONY: soak
 soak: install ## Break a running link at random for MINUTES=30, again with ARGS="--seed N", and compare every record
 	@PYTHONPATH=tests $(BIN)/python -m support.soak.soak --minutes $(MINUTES) $(ARGS)

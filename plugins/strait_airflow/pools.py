@@ -27,16 +27,30 @@ log = logging.getLogger(__name__)
 def due(
     file: "LinksFile", link: str, plans: "Iterable[Plan]", reports: "Reports"
 ) -> "tuple[list[Due], dict[str, int]]":
-    """Return the application of the link's pool if `ensure` would submit, replace, update or stop it now; and if it exited too
-    often and is held: application -> until when, in ms since 1970. If it needs no action, store the link's part of the spec."""
-    application, own = _of_link(file, link, plans)
-    return application.due(link, own, _loads(link, reports))
+    """Return the applications of the link's pool, itself and its standby, if `ensure` would submit, replace, update or stop
+    them now; and those that exited too often and are held: application -> until when, in ms since 1970. If one needs no
+    action, store the link's part of its spec."""
+    wanted: list[Due] = []
+    held: dict[str, int] = {}
+    own = _own(file, link, plans)
+    for application in _of_link(file, link):
+        due, until = application.due(link, own, _loads(link, reports))
+        wanted += due
+        held |= until
+    return wanted, held
 
 
 def ensure(
-    file: "LinksFile", link: str, plans: "Iterable[Plan]", reports: "Reports", *, insist: bool = False
+    file: "LinksFile",
+    link: str,
+    plans: "Iterable[Plan]",
+    reports: "Reports",
+    *,
+    standby: bool = False,
+    insist: bool = False,
 ) -> list[str]:
-    """Have the pool's application run the task groups of this link by its plans. Return a line with the action.
+    """Have the pool's application, or its standby, run the task groups of this link by its plans. Return a line with the
+    action.
 
     Args:
         insist: submit it regardless of how often it has exited.
@@ -44,17 +58,22 @@ def ensure(
     Raises:
         LaunchError: it could not be stopped or submitted, or it exits repeatedly and an operator must investigate.
     """
-    application, own = _of_link(file, link, plans)
-    return application.follow(link, own, _loads(link, reports), insist=insist)
+    application = _of_link(file, link)[standby]
+    return application.follow(link, _own(file, link, plans), _loads(link, reports), insist=insist)
 
 
-def _of_link(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> "tuple[_PoolApplication, list[AppSpec]]":
+def _own(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> "list[AppSpec]":
     from strait_airflow.applications import spec_of
 
+    return [spec_of(file, link, plan, standby=False) for plan in plans if not plan.stopped]
+
+
+def _of_link(file: "LinksFile", link: str) -> "tuple[_PoolApplication, _PoolApplication]":
+    """Return the application of the link's pool, and its standby."""
     pool, spark = file.links[link].pool, file.links[link].spark
     assert pool is not None
-    own = [spec_of(file, link, plan, standby=False) for plan in plans if not plan.stopped]
-    return _PoolApplication(pool, file.pools[pool], spark), own
+    first = _PoolApplication(pool, file.pools[pool], spark)
+    return first, _PoolApplication(pool, file.pools[pool], spark, first)
 
 
 def tidy(file: "LinksFile", link: str) -> list[str]:
@@ -74,14 +93,21 @@ def tidy(file: "LinksFile", link: str) -> list[str]:
         if spec is not None and any(named.get(one) != path.stem for one in spec.links):
             pool = file.pools.get(path.stem)
             spark = file.links[link].spark if pool is None else pool.spark
-            done += _PoolApplication(path.stem, pool, spark).follow("", [], {})
+            first = _PoolApplication(path.stem, pool, spark)
+            for application in (first, _PoolApplication(path.stem, pool, spark, first)):
+                done += application.follow("", [], {})
     return done
 
 
 class _PoolApplication:
-    """The application of one pool. ``pool``: its settings; None if it is not configured any more."""
+    """The application of one pool.
 
-    def __init__(self, name: str, pool: "Pool | None", spark: "Spark") -> None:
+    Args:
+        pool: its settings; None if it is not configured any more.
+        first: the application whose standby this one is; None: it is no standby.
+    """
+
+    def __init__(self, name: str, pool: "Pool | None", spark: "Spark", first: "_PoolApplication | None" = None) -> None:
         from strait.config.links import Pool
         from strait.config.naming import pool_application_name
         from strait_airflow.applications import folder, launcher
@@ -90,10 +116,11 @@ class _PoolApplication:
         self._pool_name = name
         self._spark = spark
         self._launch = launcher(spark)
+        self._first = first
         self._directory = folder("pools")
-        self._checkpoints = folder("checkpoints") / pool_application_name(name)
-        self._path = self._directory / f"{name}.json"
-        self.name = pool_application_name(name)
+        self.name = pool_application_name(name, standby=first is not None)
+        self._checkpoints = folder("checkpoints") / self.name
+        self._path = (self._directory if first is None else self._directory / "standby") / f"{name}.json"
 
     def due(self, link: str, own: "list[AppSpec]", loads: "Mapping[Seat, float]") -> "tuple[list[Due], dict[str, int]]":
         """Return the action that `follow` would take, or that the application is held; see `due` of this module."""
@@ -103,19 +130,19 @@ class _PoolApplication:
 
         with submission.locked(self._directory, self._pool_name):
             found = self._launch.state(self.name)
-            wanted = self._wanted(link, own, loads, found)
+            wanted, standby = self._wanted(link, own, loads), self._first is not None
             if not wanted.members:
-                wanted.write(self._path)
-                stop = Due("", False, self.name, "stop: no link runs in it")
+                self._keep(wanted)
+                stop = Due("", standby, self.name, f"stop: {self._why_unwanted}")
                 return [stop] if found is not None and found.state.alive else [], {}
             action = self._decide(wanted, found)
             if isinstance(action, GiveUp):
                 return [], {self.name: action.until_ms}
             if isinstance(action, Leave):
-                wanted.write(self._path)
+                self._keep(wanted)
                 return [], {}
         verb = "submit" if isinstance(action, Submit) else type(action).__name__.lower()
-        return [Due("", False, self.name, f"{verb}: {action.because}{self._ended(found)}")], {}
+        return [Due("", standby, self.name, f"{verb}: {action.because}{self._ended(found)}")], {}
 
     def follow(
         self, link: str, own: "list[AppSpec]", loads: "Mapping[Seat, float]", *, insist: bool = False
@@ -125,13 +152,15 @@ class _PoolApplication:
 
         with submission.locked(self._directory, self._pool_name):
             found = self._launch.state(self.name)
-            wanted = self._wanted(link, own, loads, found)
-            wanted.write(self._path)
+            wanted = self._wanted(link, own, loads)
+            self._keep(wanted)
             if not wanted.members:
                 if found is not None and found.state.alive:
-                    log.warning("application %s: stopping it: no link runs in it", self.name)
+                    log.warning("application %s: stopping it: %s", self.name, self._why_unwanted)
                     self._launch.stop(self.name)
-                return [f"{self.name}: no link runs in it"]
+                elif self._first is not None:
+                    return []
+                return [f"{self.name}: {self._why_unwanted}"]
             return [f"{self.name}: {self._act(wanted, found, insist=insist)}"]
 
     def _act(self, wanted: "PoolSpec", found: "Application | None", *, insist: bool) -> str:
@@ -164,20 +193,39 @@ class _PoolApplication:
 
     def _decide(self, wanted: "PoolSpec", found: "Application | None", *, insist: bool = False) -> "Action":
         from strait.config.app_spec import PoolSpec
-        from strait.launch.applications import decide
+        from strait.launch.applications import Leave, Replace, decide
+        from strait.launch.base import State
 
         runs_with = None if found is None else self._launch.spec(found)
         current = runs_with if isinstance(runs_with, PoolSpec) else None
         history = () if insist else self._launch.history(self.name)
-        return decide(wanted, found, current, history, unix_ms())
+        action = decide(wanted, found, current, history, unix_ms())
+        if isinstance(action, Replace) and self._first is not None:
+            first = self._launch.state(self._first.name)
+            if first is None or first.state is not State.RUNNING:  # this one may be copying
+                return Leave("it is replaced once the first application runs")
+        return action
 
     def _ended(self, found: "Application | None") -> str:
         return f": {self._launch.cause(found)}" if found is not None and not found.state.alive else ""
 
-    def _wanted(
-        self, link: str, own: "list[AppSpec]", loads: "Mapping[Seat, float]", found: "Application | None"
-    ) -> "PoolSpec":
-        """Return the spec with the link's part replaced."""
+    @property
+    def _why_unwanted(self) -> str:
+        return "no link runs in it" if self._first is None else "its pool has no standby or no link"
+
+    def _keep(self, wanted: "PoolSpec") -> None:
+        """Store the spec. Of a standby that was never wanted, nothing is stored."""
+        if wanted.members or self._path.exists() or self._first is None:
+            wanted.write(self._path)
+
+    def _wanted(self, link: str, own: "list[AppSpec]", loads: "Mapping[Seat, float]") -> "PoolSpec":
+        """Return the spec with the link's part replaced. A standby hosts the slots of the first application, or none."""
+        if self._first is not None:
+            first = self._first._wanted(link, own, loads)  # noqa: SLF001  of the same class
+            _, checkpoints = self._spark.directories("", str(self._checkpoints.resolve()))
+            wanted = first.as_standby(checkpoints)
+            return wanted if self._pool.standby else wanted.model_copy(update={"members": (), "placement": ()})
+        found = self._launch.state(self.name)
         before, runs = _read(self._path), found is not None and found.state.alive
         return self._spec([*self._others(link, before), *own], before, loads, runs=runs)
 

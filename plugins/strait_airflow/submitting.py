@@ -70,7 +70,8 @@ def _in_pool(
     wanted = [_asked(one, run) for one in due]
     if restart and (found is None or found.submitted_at_ms <= run.after_ms):
         because = f"{run.by} wants it to restart"
-        wanted = [_asked(Due("", False, name, f"restart: {because}"), run, restart=because)]
+        others = [one for one in wanted if one["name"] != name]
+        wanted = [_asked(Due("", False, name, f"restart: {because}"), run, restart=because), *others]
     steps.run(lambda: end_separate(file, link, current))
     steps.run(lambda: pools.tidy(file, link))
     steps.run(lambda: supervise.end_orphans(link_names()))
@@ -141,7 +142,7 @@ def submit(link: str, asked: Mapping[str, Any], *, restart: str = "") -> dict[st
             if group:
                 done = supervise.ensure(plans[group], standby=standby, insist=bool(restart))
             else:
-                done = pools.ensure(file, link, plans.values(), reports, insist=bool(restart))
+                done = pools.ensure(file, link, plans.values(), reports, standby=standby, insist=bool(restart))
             line = "; ".join(done) or f"{name}: unwanted"
         found = supervise.launcher.state(name)
     since_ms = found.submitted_at_ms if found is not None else 0
@@ -154,7 +155,7 @@ def _runs(file: "LinksFile", link: str, asked: Mapping[str, Any], plans: "Mappin
 
     group, pool = asked["group"], file.links[link].pool
     if not group:
-        return pool is not None and application_of(link, pool, group) == asked["name"]
+        return pool is not None and application_of(link, pool, group, standby=asked["standby"]) == asked["name"]
     return pool is None and group in plans
 
 

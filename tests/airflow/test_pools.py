@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 from airflow.triggers.base import TaskSuccessEvent, TriggerEvent
+from typer.testing import CliRunner
 
+from strait.cli.main import app
 from strait.config.app_spec import PoolSpec
 from strait.config.links import Spark
 from strait.control.pausing import set_stopped
@@ -24,14 +26,20 @@ from strait_airflow import control
 from strait_airflow.applications import launcher
 from strait_airflow.healthy import StartTrigger
 from strait_airflow.noticing import ACTED, Acted
+from strait_airflow.page.watches.polled import _each_application
 from strait_airflow.settings import clusters_of
 from strait_airflow.steps import Run
 from strait_airflow.submitting import submit
+from support.fixtures.waiting import eventually
+from support.kafka.log_ends import ends
+from support.kafka.records import assert_copied
+from support.links.load import writing
 from support.spark.idle import idle_spark_submit
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
 
 NAME = "strait-pool-main"
+STANDBY = f"{NAME}.standby"
 
 
 @pytest.fixture
@@ -51,11 +59,11 @@ def links(clusters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         launcher(Spark()).stop(application.name, grace_seconds=0)
 
 
-def write(folder: Path, clusters: Any, pools: dict[str, str | None]) -> None:
-    """Write the links file: link -> the pool that it names."""
+def write(folder: Path, clusters: Any, pools: dict[str, str | None], **settings: Any) -> None:
+    """Write the links file: link -> the pool that it names. ``settings``: of the pool."""
     raw = {
         "clusters": {"a": clusters.source.client_properties, "b": clusters.destination.client_properties},
-        "pools": {"main": {"slots": 1}},
+        "pools": {"main": {"slots": 1} | settings},
         "links": {
             name: {"source": "a", "destination": "b", "topics": {"include": [name]}} | ({"pool": pool} if pool else {})
             for name, pool in pools.items()
@@ -123,6 +131,8 @@ def test_the_graph_of_whichever_run_comes_first_shows_the_pool_s_application(lin
     assert submit(second, *also)["line"] == f"{NAME}: updated: other members, placement", "one submission"
     applications(third)
     assert [due(link) for link in links] == [[], [], []]
+    (shown,) = _each_application(ConfiguredLink.of(clusters_of(first), first))
+    assert (shown["name"], shown["pool"], shown["links"]) == (NAME, "main", sorted(links)), "the page shows its links"
 
     before = launcher(Spark()).state(NAME)
     assert before is not None
@@ -151,11 +161,7 @@ def test_a_pool_that_exits_too_often_is_held_like_any_application(links: list[st
 def test_healthy_waits_until_the_pool_runs_the_slots_of_the_link(
     links: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = tmp_path / "running" / "bin" / "spark-submit"
-    runs.parent.mkdir(parents=True)
-    runs.write_text(RUNS.format(path=":".join(sys.path), python=sys.executable))
-    runs.chmod(0o700)
-    monkeypatch.setattr("strait.launch.local.find_spark_submit", lambda: runs)
+    let_applications_copy(tmp_path, monkeypatch)
     for link in links[:2]:
         (asked,) = due(link)
         done = submit(link, asked)
@@ -169,6 +175,14 @@ RUNS = """#!/bin/sh
 # --properties-file P JOB --spec S: a task of a pool without Spark.
 PYTHONPATH={path} exec {python} -m support.links.pool_process "$5" 0 ""
 """
+
+
+def let_applications_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = folder / "running" / "bin" / "spark-submit"
+    runs.parent.mkdir(parents=True)
+    runs.write_text(RUNS.format(path=":".join(sys.path), python=sys.executable))
+    runs.chmod(0o700)
+    monkeypatch.setattr("strait.launch.local.find_spark_submit", lambda: runs)
 
 
 def started(link: str, done: dict[str, Any]) -> TriggerEvent:
@@ -215,3 +229,61 @@ def test_a_removed_link_leaves_and_the_last_one_ends_the_application(
     set_stopped(ConfiguredLink.of(clusters_of(first), first), stopped=True, by="test", reason="test")
     applications(first)
     assert running() == []
+
+
+def test_a_standby_of_the_pool_follows_it_and_ends_with_the_setting(
+    links: list[str], tmp_path: Path, clusters: Any
+) -> None:
+    first, second, _ = links
+    write(tmp_path, clusters, dict.fromkeys(links, "main"), standby=True)
+    assert [one["name"] for one in due(first)] == [NAME, STANDBY]
+    applications(first)
+    applications(second)
+    assert {one.name for one in running()} == {NAME, STANDBY}
+    hosted = {one.name: launcher(Spark()).spec(one) for one in running()}
+    assert all(isinstance(one, PoolSpec) and sorted(one.links) == sorted((first, second)) for one in hosted.values())
+    assert (hosted[NAME].standby, hosted[STANDBY].standby) == (False, True)  # type: ignore[union-attr]
+    assert [due(link) for link in (first, second)] == [[], []]
+
+    write(tmp_path, clusters, dict.fromkeys(links, "main"))
+    (asked,) = due(second)
+    assert (asked["name"], asked["because"]) == (STANDBY, "stop: its pool has no standby or no link")
+    submit(second, asked)
+    assert {one.name for one in running()} == {NAME}
+    assert [due(link) for link in (first, second)] == [[], []]
+
+
+def test_links_go_over_into_a_pool_under_load_by_one_command(
+    links: list[str], tmp_path: Path, clusters: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a file without pools: each link's own application ends with the run that has the pool take it up, and nothing is
+    lost, copied twice or reordered."""
+    let_applications_copy(tmp_path, monkeypatch)
+    write(tmp_path, clusters, dict.fromkeys(links))
+    path = tmp_path / "links.yaml"
+    raw = yaml.safe_load(path.read_text())
+    del raw["pools"]
+    path.write_text(f"# of last year\n{yaml.safe_dump(raw)}")
+
+    def copied(link: str) -> int:
+        return sum(ends(clusters.destination, link, 1))
+
+    def until_all_go_on(what: str) -> None:
+        before = {link: copied(link) for link in links}
+        eventually(lambda: all(copied(link) > before[link] + 50 for link in links), what=lambda: f"{what}: {before}")
+
+    with writing(clusters.source, dict.fromkeys(links, 1), seed=1, per_second=300):
+        for link in links:
+            applications(link)
+        assert {one.name for one in running()} == {f"strait-{link}-default" for link in links}
+        until_all_go_on("each by itself")
+        adopted = CliRunner().invoke(app, ["pools", "adopt", "-f", str(path)])
+        assert adopted.output.startswith(f"pool main: runs 3 links: {', '.join(sorted(links))}"), adopted.output
+        assert path.read_text().startswith("# of last year\n")
+        for link in links:
+            applications(link)
+        assert {one.name for one in running()} == {NAME}
+        until_all_go_on("in the pool")
+    for link in links:
+        eventually(lambda link=link: copied(link) == sum(ends(clusters.source, link, 1)), what=f"all of {link}")
+        assert_copied(clusters.source, clusters.destination, link, 1)

@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from strait.reasons import Reason
+from strait.state.reader import StateReader
+from strait.state.view import Kind
 from support.fixtures.waiting import eventually
 from support.links.engine_link import EngineLink
 from support.links.engine_pool import EnginePool, newest_reports, status
 from support.links.load import writing
+from support.security.secured import Secured, link_between, produce, set_scram_password
 
 pytestmark = [pytest.mark.broker]
 
 MakeLink = Callable[..., EngineLink]
+STATE: tuple[Kind, ...] = ("plan", "map", "reports")
 DEAD = {"bootstrap.servers": "127.0.0.1:1"}
 
 
@@ -67,6 +71,14 @@ def test_links_of_one_task_copy_beside_one_another(
     assert {report.pid for report in reports.values()} == {task.pid}
     process_memory = [report.memory_bytes for report in reports.values()]
     assert sum(process_memory) < 2 * max(process_memory) * 3, "each tells its part of the process's memory"
+    for link in links:
+        with StateReader(link.destination.client_properties, "destination", link.name, follow=STATE) as state:
+            state.catch_up()
+            told = {row.topic for parts in state.reports.values() for report in parts for row in report.partitions}
+            mapped = {topic for topic, _ in state.runs}
+            planned = {topic.source for plan in state.plans.values() for topic in plan.topics}
+        assert told == planned == link.topics.keys()
+        assert mapped <= link.topics.keys(), "nothing of another link is in its topics"
 
 
 def test_links_come_stop_start_and_go_while_the_others_go_on(
@@ -193,5 +205,103 @@ def test_two_tasks_that_host_the_same_slots_do_no_harm(
         )
         tasks[0].send_signal(signal.SIGCONT)
     until_all_copied(links)
+    for link in links:
+        link.assert_equal()
+
+
+def test_a_standby_takes_over_all_links_of_a_killed_pool_and_steps_back(
+    make_links: Callable[[int], list[EngineLink]], pool: EnginePool, clusters: Any
+) -> None:
+    """In the same process again and again: Spark runs a task anew only when all have ended."""
+    *links, late = make_links(5)
+    pool.host(*links)
+    first, standby = pool.start(), pool.start(standby=True)
+
+    def alone(process: Any) -> bool:
+        return all(link.reporters() == {process.pid} for link in links)
+
+    with ExitStack() as load:
+        for number, link in enumerate([*links, late]):
+            load.enter_context(writing(clusters.source, link.topics, seed=number, per_second=100))
+        eventually(lambda: alone(first), what=lambda: f"only the first copies: {pool.log()}")
+        for _ in range(2):
+            before = [link.copied() for link in links]
+            pool.kill(first)
+            eventually(lambda: alone(standby), what=lambda: f"the standby copies all: {pool.log()}")
+            eventually(
+                lambda before=before: all(
+                    link.copied() > copied + 50 for link, copied in zip(links, before, strict=True)
+                ),
+                what=lambda: f"all go on: {pool.log()}",
+            )
+            if late not in links:
+                links.append(late)
+                pool.host(*links)
+                eventually(lambda: late.copied() > 50, what=lambda: f"one that comes meanwhile, too: {pool.log()}")
+            first = pool.start()
+            eventually(lambda first=first: alone(first), what=lambda: f"the standby steps back: {pool.log()}")
+            assert standby.poll() is None
+    until_all_copied(links)
+    for link in links:
+        link.assert_equal()
+
+
+def test_a_standby_takes_over_a_link_whose_slot_alone_is_broken(
+    make_links: Callable[[int], list[EngineLink]], pool: EnginePool, clusters: Any
+) -> None:
+    good, poisoned = links = make_links(2)
+    pool.host(*links)
+    first = pool.start(poisoned=next(iter(poisoned.topics)))
+    eventually(lambda: good.reporters() == {first.pid}, what=lambda: f"it copies: {pool.log()}")
+    standby = pool.start(standby=True)
+    with ExitStack() as load:
+        for number, link in enumerate(links):
+            load.enter_context(writing(clusters.source, link.topics, seed=number, per_second=100))
+        eventually(lambda: poisoned.copied() > 100, what=lambda: f"the standby copies it: {pool.log()}")
+        assert good.reporters() == {first.pid}, "the other slot stays where it is"
+        assert standby.poll() is None
+    until_all_copied(links)
+    for link in links:
+        link.assert_equal()
+
+
+def test_a_password_that_is_refused_stops_its_link_alone_until_it_is_rotated(
+    secured: Secured, tmp_path: Path, topic_name: str
+) -> None:
+    mechanism, user, password = "SCRAM-SHA-256", "rotating", tmp_path / "password"
+
+    def on_brokers(text: str) -> None:
+        for cluster in (secured.source, secured.destination):
+            set_scram_password(cluster, user, text, mechanism)
+
+    password.write_text("first")
+    on_brokers("first")
+    own = {"sasl.username": user, "sasl.password": f"${{directory:{tmp_path}:password}}"}
+    source, destination = (secured.sasl(one, mechanism) | own for one in (secured.source, secured.destination))
+    rotating = link_between(secured, tmp_path, f"{topic_name}-rotating", source, destination)
+    (tmp_path / "other").mkdir()
+    source, destination = (secured.sasl(one, "PLAIN") for one in (secured.source, secured.destination))
+    other = link_between(secured, tmp_path / "other", f"{topic_name}-other", source, destination)
+    links = rotating, other
+    pool = EnginePool(tmp_path)
+    for link in links:
+        link.publish()
+    pool.host(*links)
+    task = pool.start()
+    try:
+        for link in links:
+            produce(link, next(iter(link.topics)), 500)
+            link.until_copied()
+        on_brokers("second")
+        secured.restart()
+        for link in links:
+            produce(link, next(iter(link.topics)), 500)
+        other.until_copied()
+        assert rotating.copied() == 500
+        password.write_text("second")
+        rotating.until_copied()
+        assert task.poll() is None
+    finally:
+        pool.stop()
     for link in links:
         link.assert_equal()

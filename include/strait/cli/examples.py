@@ -3,6 +3,9 @@
 import inspect
 
 _EXAMPLES = {
+    "pools adopt": """
+        strait pools adopt --dry-run                # which links would share an application
+        strait pools adopt -f /etc/strait/links.yaml""",
     "run": """
         strait run                                  # the only link of ./links.yaml
         strait run a-to-b -f /etc/strait/links.yaml --interval 10s""",

@@ -66,6 +66,7 @@ COMMANDS = {
     ),
     "map": ("map_rebuild", "Rebuild a lost offset map."),
     "audit": ("audit", "Compare the contents of topics, and certify the result."),
+    "pools": ("pools", "Have links share a Spark application."),
     "import": ("importing", "Convert a Mirus or MirrorMaker 2 configuration."),
     "demo": ("demo", "Run a demo: two clusters, data, Airflow and a link."),
 }

@@ -33,7 +33,9 @@ from strait.control.plane import Control
 from strait.control.pool import plans_in_force
 from strait.errors import SetupError, StraitError
 from strait.launch.applications import Replace, Update, decide
+from strait.launch.base import Application, State
 from strait.launch.launchers import launcher_for
+from strait.model import TopicPartition
 from strait.planning.assignment.pools import pool_spec
 from strait.planning.review.effects import Effects
 from strait.planning.status.status import Status
@@ -72,6 +74,8 @@ class Member:
         self._control = Control(file, link)
         self._cycles: Cycles | None = None
         self._status: Future[tuple[Status, ...]] | None = None
+        self._before: Future[dict[TopicPartition, int]] | None = None
+        self._counts = False  # whether `progress` has the counts of records copied before
         self._former: Future[Mapping[str, Plan]] | None = None
         self._last_error = ""
         self._pending: Effects = ()
@@ -101,6 +105,8 @@ class Member:
                     self.progress.say("planned", result.as_text(), plan_version=result.plan.version)
                 self._pending = result.pending
                 self._last_error = ""
+        if not self._counts:
+            self._begin_to_count(pool)
 
     def specs(self) -> list[AppSpec]:
         """Return the specs of the task groups that run."""
@@ -120,6 +126,8 @@ class Member:
     def show(self, pool: ThreadPoolExecutor) -> Mapping[Seat, float]:
         """Print the progress as last seen, and ask for the next; the destination may not respond. Return the bytes per
         second of the slots that report."""
+        if not self._counts:
+            return {}
         status, loads = self._status, {}
         if status is not None and status.done():
             self._status = None
@@ -138,6 +146,19 @@ class Member:
         if self._status is None and self.plans:
             self._status = pool.submit(self._control.statuses)
         return loads
+
+    def _begin_to_count(self, pool: ThreadPoolExecutor) -> None:
+        """Read the number of records that the link had copied before, from which progress is counted; retry if that fails."""
+        before = self._before
+        if before is not None and before.done():
+            self._before = None
+            try:
+                self.progress.begin(before.result())
+                self._counts = True
+            except StraitError as error:
+                self._tell(error)
+        if not self._counts and self._before is None and self.plans:
+            self._before = pool.submit(self._control.written)
 
     def end(self, timeout_seconds: float) -> None:
         """Stop planning."""
@@ -164,9 +185,21 @@ class PoolForeground:
         self._loads: dict[Seat, float] = {}
         self._balance_at = -math.inf
         self._current: PoolSpec | None = None
+        self._waiting: PoolSpec | None = None  # the standby's
         launcher = launcher_for(self._pool.spark, folder / "applications", parent_pid=os.getpid())
-        name = naming.pool_application_name(pool)
-        self._application = KeptApplication(f"pool {pool}", name, folder, launcher, self._pool.spark, self._progress)
+        first, second = (
+            KeptApplication(
+                f"pool {pool}",
+                naming.pool_application_name(pool, standby=standby),
+                folder,
+                launcher,
+                self._pool.spark,
+                self._progress,
+            )
+            for standby in (False, True)
+        )
+        self._application = first
+        self._standby = second if self._pool.standby else None
 
     def run(self, interval_seconds: float, *, start: bool) -> None:
         """See `run_pool_in_foreground`."""
@@ -182,10 +215,17 @@ class PoolForeground:
             pool.shutdown(wait=False, cancel_futures=True)
             for member in self._members:
                 member.end(0.0)
-            self._application.stop(STOP_GRACE_SECONDS)
+            self._end_applications()
             for member in self._members:
                 member.end(1.0 / len(self._members))
         self._progress.say("stopped", "stopped")
+
+    def _end_applications(self) -> None:
+        """Stop both beside one another, since each may need the whole grace period."""
+        some = [one for one in (self._application, self._standby) if one is not None]
+        with ThreadPoolExecutor(len(some)) as pool:
+            for end in [pool.submit(one.stop, STOP_GRACE_SECONDS) for one in some]:
+                end.result()
 
     def _watch(self, pool: ThreadPoolExecutor) -> None:
         progress_at = time.monotonic()
@@ -206,17 +246,34 @@ class PoolForeground:
         wanted = self._wanted([spec for member in self._members for spec in member.specs()])
         if wanted is None:
             return
-        found = self._application.keep(lambda: wanted)
+        found, self._current = self._keep(self._application, wanted, self._current)
+        if self._standby is not None:
+            checkpoints = str((self._folder / "checkpoints" / self._standby.name).resolve())
+            waiting = wanted.as_standby(self._pool.spark.directories("", checkpoints)[1])
+            copies = found is not None and found.state is State.RUNNING
+            _, self._waiting = self._keep(self._standby, waiting, self._waiting, replace=copies)
+
+    def _keep(
+        self, application: KeptApplication, wanted: PoolSpec, current: PoolSpec | None, *, replace: bool = True
+    ) -> tuple[Application | None, PoolSpec | None]:
+        """Have an application run, and follow this spec. Return it if it runs, and the spec that it has now.
+
+        Args:
+            replace: whether it may be started again; else it keeps its spec until it may.
+        """
+        found = application.keep(lambda: wanted)
         if found is None or not found.state.alive:
-            self._current = wanted
-            return
-        action = decide(wanted, found, self._current, (), unix_ms())
+            return found, wanted
+        action = decide(wanted, found, current, (), unix_ms())
         if isinstance(action, Update):
-            self._application.update(found, wanted)
+            application.update(found, wanted)
         elif isinstance(action, Replace):
+            if not replace:
+                return found, current
             self._progress.say("replaced", f"starting the application again: {action.because}", because=action.because)
-            self._application.replace()
-        self._current = wanted
+            application.replace()
+            return None, wanted
+        return found, wanted
 
     def _wanted(self, members: Sequence[AppSpec]) -> PoolSpec | None:
         """Return the spec with these members; None before there is one. Slots are moved by load once in a while only."""

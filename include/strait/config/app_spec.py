@@ -173,6 +173,7 @@ class PoolSpec(_Stored):
     """
 
     pool: str
+    standby: bool = Field(False, description="Run a slot only while no other application reports for it.")
     members: tuple[AppSpec, ...] = ()
     placement: tuple[Placed, ...] = ()
     loads: Mapping[str, float] = Field({}, description="Seat -> bytes per second, as measured last.")
@@ -183,7 +184,13 @@ class PoolSpec(_Stored):
 
     @property
     def copies_at_once(self) -> bool:
-        return True
+        return not self.standby
+
+    def as_standby(self, checkpoint_dir: str) -> "PoolSpec":
+        """Return the spec of the application that takes over from the one with this spec, slot by slot."""
+        changed = {"standby": True, "checkpoint_dir": checkpoint_dir}
+        members = tuple(member.model_copy(update=changed) for member in self.members)
+        return self.model_copy(update=changed | {"members": members})
 
     @property
     def links(self) -> Iterable[str]:

@@ -7,9 +7,9 @@ A cluster's block has librdkafka's own properties, passed through unchanged, so 
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
 from strait.config import client_properties
 from strait.config.alerts import Alerts, Notifier
@@ -22,7 +22,7 @@ from strait.config.groups import DEFAULT_GROUP, Backfill, Group
 from strait.config.heartbeats import Heartbeats
 from strait.config.kubernetes_settings import Kubernetes
 from strait.config.outline import link_names, links_in, links_with_alerts, links_with_approval, pools_of
-from strait.config.pools import Pool, pool_problems, with_spark_of_pools
+from strait.config.pools import Pool, pool_problems, with_pools
 from strait.config.settings import Copies, Name, Settings
 from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
@@ -150,10 +150,16 @@ class Link(Settings):
         "file per interval. `epoch_seconds` is a deprecated name of it.",
     )
     spark: Spark = Field(default_factory=Spark, description="Settings of the Spark applications.")
-    pool: Name | None = Field(
+    pool: Annotated[
+        Name | None,
+        BeforeValidator(
+            lambda given: None if given is False else given, json_schema_input_type=Name | Literal[False] | None
+        ),
+    ] = Field(
         None,
-        description="Name of the pool whose Spark application runs the link. Default: each task group has its own Spark "
-        "application.",
+        description="Name of the pool whose Spark application runs the link; false: each task group has its own Spark "
+        "application. Default: the pool that is the [default](#pool), else false.",
+        json_schema_extra={"x-shown": "string or false"},
     )
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
@@ -295,7 +301,7 @@ def pool_of(file: LinksFile, name: str, where: str) -> Pool:
 def parse(raw: Any, *, where: str) -> LinksFile:
     """Validate the content of a links file. Raises ConfigError with every problem."""
     try:
-        return validated(LinksFile, with_spark_of_pools(raw), where)
+        return validated(LinksFile, with_pools(raw), where)
     except ConfigError as error:  # the model checks references only if each single value is valid
         names = [problem for problem in _names_that_lead_nowhere(raw) if problem not in error.problems]
         raise ConfigError(where, [*error.problems, *names], hint=error.hint) from None

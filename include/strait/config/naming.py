@@ -166,12 +166,14 @@ def application_name(link: str, group: str, *, standby: bool = False) -> str:
 
 def application_of(link: str, pool: str | None, group: str, *, standby: bool = False) -> str:
     """Return the name of the Spark application that runs a task group: its pool's, else its own."""
-    return application_name(link, group, standby=standby) if pool is None else pool_application_name(pool)
+    if pool is None:
+        return application_name(link, group, standby=standby)
+    return pool_application_name(pool, standby=standby)
 
 
-def pool_application_name(pool: str) -> str:
-    """Return the name of a pool's Spark application."""
-    return application_name("pool", pool)
+def pool_application_name(pool: str, *, standby: bool = False) -> str:
+    """Return the name of a pool's Spark application. ``standby``: of the one that waits to take over."""
+    return application_name("pool", pool, standby=standby)
 
 
 def is_never_copied(topic: str) -> bool:

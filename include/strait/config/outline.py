@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from strait.config.alerts import Alerts
+from strait.config.pools import pool_named
 from strait.config.validation import read_yaml, validated
 from strait.errors import ConfigError
 
@@ -33,9 +34,10 @@ def links_with_approval(path: Path) -> frozenset[str]:
 
 
 def pools_of(path: Path) -> Mapping[str, str]:
-    """Return link -> the pool that it names, even if other settings are invalid. Raises ConfigError."""
-    links = _links(path)
-    return {str(name): str(link["pool"]) for name, link in links.items() if isinstance(link, dict) and link.get("pool")}
+    """Return link -> its pool, even if other settings are invalid. Raises ConfigError."""
+    raw = read_yaml(path, f"links file {path}")
+    found = {str(name): pool_named(link, raw.get("pools")) for name, link in links_in(raw, path).items()}
+    return {name: pool for name, pool in found.items() if pool is not None}
 
 
 def links_with_alerts(path: Path) -> dict[str, Alerts]:

@@ -33,6 +33,16 @@ class Pool(Settings):
         le=65536,
         description="Maximum memory for fetched batches per Spark task, in MiB. It replaces the `slot_memory_mib` of the links.",
     )
+    standby: bool = Field(
+        False,
+        description="Run a second application of the pool, which takes over within seconds whichever slots stop reporting. It "
+        "needs as many cores and as much memory.",
+    )
+    default: bool = Field(
+        False,
+        description="Run the links without a `pool` key, too, except those with another `spark` block or a `standby` of their "
+        "own. One pool of the file may be the default.",
+    )
     spark: Spark = Field(
         default_factory=Spark, description="Settings of the Spark application. Links of the pool have no `spark` block."
     )
@@ -49,17 +59,49 @@ class Pool(Settings):
         return self
 
 
-def with_spark_of_pools(given: Any) -> Any:
-    """Return the content of a links file in which each link of a pool has the pool's `spark` block."""
+def pool_named(link: Any, pools: Any) -> str | None:
+    """Return the pool of a link, by its content and that of `pools` in a links file, valid or not; None: each of
+    its task groups has a separate application."""
+    if not isinstance(link, dict):
+        return None
+    if "pool" in link:
+        return link["pool"] if isinstance(link["pool"], str) else None
+    for name, pool in _each(pools):
+        if pool.get("default") is True:
+            return None if why_separate(link, pool) else name
+    return None
+
+
+def why_separate(link: Mapping[str, Any], pool: Mapping[str, Any]) -> str:
+    """Return why the default pool does not run a link, by the content of both in a links file; "" if it does."""
+    if "pool" in link:
+        return "it has a `pool` key"
+    if "spark" in link and link["spark"] != pool.get("spark"):
+        return "it has another `spark` block"
+    if any(group.get("standby") for _, group in _each(link.get("groups"))):
+        return "a task group has a `standby`"
+    return ""
+
+
+def with_pools(given: Any) -> Any:
+    """Return the content of a links file in which each link of a pool names it and has the pool's `spark` block."""
     pools, links = (given.get(key) if isinstance(given, dict) else None for key in ("pools", "links"))
     if not isinstance(pools, dict) or not isinstance(links, dict):
         return given
 
     def completed(link: Any) -> Any:
-        pool = pools.get(link["pool"]) if isinstance(link, dict) and isinstance(link.get("pool"), str) else None
-        return link if not isinstance(pool, dict) or "spark" not in pool else {"spark": pool["spark"]} | link
+        name = pool_named(link, pools)
+        if name is None:
+            return link
+        pool = pools.get(name)
+        return {"pool": name} | ({"spark": pool["spark"]} if isinstance(pool, dict) and "spark" in pool else {}) | link
 
     return given | {"links": {name: completed(link) for name, link in links.items()}}
+
+
+def _each(blocks: Any) -> list[tuple[str, dict[str, Any]]]:
+    found = blocks.items() if isinstance(blocks, dict) else ()
+    return [(str(name), block) for name, block in found if isinstance(block, dict)]
 
 
 def pool_problems(links: Mapping[str, Any], pools: Mapping[str, Pool]) -> Iterator[str]:
@@ -73,7 +115,10 @@ def pool_problems(links: Mapping[str, Any], pools: Mapping[str, Pool]) -> Iterat
             yield f"links.{name}.spark: the pool's `spark` applies to all of its links; leave it out"
         for group, settings in link.groups.items():
             if settings.standby:
-                yield f"links.{name}.groups.{group}.standby: a pool has no standby; leave out `pool` or `standby`"
+                yield f"links.{name}.groups.{group}.standby: `standby` of the pool applies to all of its links; leave it out"
+    defaults = [name for name, pool in pools.items() if pool.default]
+    for name in defaults[1:]:
+        yield f"pools.{name}.default: pool {defaults[0]} is the default already"
     for name in pools:
         for link, settings in links.items():
             if link == "pool" and name in settings.groups:

@@ -32,12 +32,21 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def read_yaml(path: Path, where: str) -> Any:
     """Return the content of a YAML or JSON file. Raises ConfigError."""
+    return parsed(text_of(path, where), where)
+
+
+def text_of(path: Path, where: str) -> str:
+    """Return the text of a file of settings. Raises ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
             where, [f"cannot be read: {error.strerror}"], hint="set the path of an existing, readable file"
         ) from error
+
+
+def parsed(text: str, where: str) -> Any:
+    """Return the content of a YAML or JSON text. Raises ConfigError."""
     try:
         return _parsed(text)
     except yaml.YAMLError as error:

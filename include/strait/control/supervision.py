@@ -69,7 +69,9 @@ class Supervisor:
         self.launcher: Launcher = launcher_for(self._spark, home / "applications")
 
     def has_standby(self, group: str) -> bool:
-        """Return whether the task group is configured to have a standby application."""
+        """Return whether the task group is configured to have a standby application, its own or that of its pool."""
+        if self._link.settings.pool is not None:
+            return self._link.file.pools[self._link.settings.pool].standby
         groups = self._link.settings.groups
         return group in groups and groups[group].standby
 

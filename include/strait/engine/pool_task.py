@@ -2,7 +2,8 @@
 
 Each slot has a separate loop; the task's loop watches them all and gives a turn to those that have something to do. A
 turn is short, so links do not wait for one another; a slot that fails ends alone. The state topics of all links on a
-cluster are followed by one consumer and written by one producer.
+cluster are followed by one consumer and written by one producer. In a standby, a slot copies only while no other
+application reports for it.
 """
 
 import contextlib
@@ -24,6 +25,7 @@ from strait.errors import StraitError
 from strait.launch.spec_file import SpecFile
 from strait.net.event_loop import Loop
 from strait.state.feed import StateFeed
+from strait.state.presences import Presences
 from strait.state.writer import StateProducer
 
 log = logging.getLogger(__name__)
@@ -62,10 +64,17 @@ def run_task(
 class _Clients:
     """The clients that all links with one destination share."""
 
-    def __init__(self, spec: AppSpec, name: str, wake: Callable[[], None]) -> None:
+    def __init__(self, spec: AppSpec, name: str, application: str, wake: Callable[[], None]) -> None:
         self.feed = StateFeed(spec.destination, spec.destination_name, name, wake)
         self.producer = StateProducer(spec.destination, spec.destination_name)
+        self.presences = Presences(spec.destination, spec.destination_name, name, application) if spec.standby else None
         self.unused_since = 0.0
+
+    def close(self) -> None:
+        """Stop reading. Written records are flushed by `producer`."""
+        self.feed.close()
+        if self.presences is not None:
+            self.presences.close()
 
 
 class PoolTask:
@@ -163,6 +172,7 @@ class PoolTask:
             lambda due: self._due.update({due: None}),
             lambda: len(self._seats),
             lambda: self._has_begun,
+            None if clients.presences is None else clients.presences.of_slot(place),
         )
         self._seats[place] = seat
         self._due[seat] = None
@@ -172,7 +182,10 @@ class PoolTask:
         key = spec.destination_name, frozenset(spec.destination.items())
         if key not in self._clients:
             self._clients[key] = _Clients(
-                spec, f"pool.{self._spec.pool}", lambda: self._hub.call_from_thread(lambda: None)
+                spec,
+                f"pool.{self._spec.pool}",
+                self._application,
+                lambda: self._hub.call_from_thread(lambda: None),
             )
         return self._clients[key]
 
@@ -190,7 +203,7 @@ class PoolTask:
             if key in used:
                 clients.unused_since = now
             elif now - clients.unused_since > _UNUSED_SECONDS:
-                clients.feed.close()
+                clients.close()
                 del self._clients[key]
 
     def _end(self) -> None:
@@ -204,7 +217,7 @@ class PoolTask:
             seat.abandon()
         flush_until = time.monotonic() + _FLUSH_SECONDS
         for clients in self._clients.values():
-            clients.feed.close()
+            clients.close()
             with contextlib.suppress(Exception):  # a callback of a slot that has ended
                 clients.producer.flush(max(0.0, flush_until - time.monotonic()))
         self._hub.close()

@@ -17,6 +17,7 @@ from strait.engine.slot import STATE_POLL_SECONDS, Slot
 from strait.engine.slot_metrics import SlotMetrics, Usage
 from strait.net.event_loop import Loop
 from strait.state.feed import StateFeed
+from strait.state.presences import OtherSlot
 from strait.state.report_changes import FailureReport
 from strait.state.schema import Plan
 from strait.state.writer import StateProducer, StateWriter
@@ -37,6 +38,7 @@ class Seat:
         hub: the loop of the task, which calls ``is_due`` when this slot has something to do.
         neighbors: returns how many slots share the process.
         may_copy: returns whether the task has begun to copy.
+        other: another instance of the slot, while which reports this one copies nothing; None: it is no standby.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Seat:
         is_due: Callable[["Seat"], None],
         neighbors: Callable[[], int],
         may_copy: Callable[[], bool] = lambda: True,
+        other: OtherSlot | None = None,
     ) -> None:
         self.place = place
         self.spec = spec
@@ -64,6 +67,7 @@ class Seat:
         self._is_due: Callable[[], None] = lambda: is_due(self)
         self._neighbors = neighbors
         self._may_copy = may_copy
+        self._other = other
         self._state = feed.follow(place.link, self._is_due)
         self._ending = False
         self._loop: Loop | None = None
@@ -126,6 +130,8 @@ class Seat:
         if not self.ended:
             self.ended = True
             self._state.close()
+            if self._other is not None:
+                self._other.close()
 
     def _fail(self, error: Exception) -> None:
         self._close_turns()
@@ -154,7 +160,13 @@ class Seat:
             self._began_at = time.monotonic()
             yield from self._life(plan)
             current = self._state.plans.get(plan.group)
-            if not self._ending and current is not None and not current.stopped and current.slots == plan.slots:
+            if (
+                not self._ending
+                and not self._other_is_back()
+                and current is not None
+                and not current.stopped
+                and current.slots == plan.slots
+            ):
                 self._state.read_from_start()  # the link was created again: its former map must not be used
 
     def _report_failure(self, restart_seconds: float) -> None:
@@ -177,7 +189,9 @@ class Seat:
         while not self._ending:
             plan = self._state.plans.get(self.place.group)
             is_its = plan is not None and not plan.stopped and self.place.slot < plan.slots
-            if is_its and self._state.caught_up and self._may_copy():
+            if is_its and self._state.caught_up and self._may_copy() and (self._other is None or self._other.is_gone):
+                if self._other is not None:
+                    log.warning("slot %s takes over: no other instance reports", self.place)
                 return plan
             if (trouble := str(self._state.trouble or "")) and trouble != told:
                 log.warning("slot %s waits: %s", self.place, trouble)
@@ -195,11 +209,14 @@ class Seat:
             try:
                 slot = Slot(loop, spec, self.place.slot, self._state, writer, plan, metrics)
                 self._loop, self._slot = loop, slot
-                with closing(slot.turns(lambda: self._ending)) as turns:
+                with closing(slot.turns(lambda: self._ending or self._other_is_back())) as turns:
                     yield from turns
             finally:
                 self._loop = self._slot = None
                 self._hub.forget(loop.fileno())
+
+    def _other_is_back(self) -> bool:
+        return self._other is not None and self._other.is_back
 
     def _usage(self) -> Usage:
         """Return the CPU time of this slot's own turns, and its equal part of the process's memory."""

@@ -11,14 +11,12 @@ from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.errors import ConfigError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_consumer
-from strait.state.codec import GroupSyncKey, ReportKey, encode_key
+from strait.state.other_instance import OtherInstance
 
 log = logging.getLogger(__name__)
 
 SILENT_SECONDS = 2.0
 """A slot reports once a second."""
-_BACK_SECONDS = 5.0
-"""The other instance must have reported for this long before an instance that took over hands the work back."""
 _FETCH_WAIT_MS = 100
 _ASK_SECONDS = 1.0
 """A leader answers the requests of a connection in order, so a request waits for the fetch before it, which must end
@@ -28,22 +26,12 @@ _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
 class Presence:
-    """Follows the other instance's reports from its creation on. Not thread-safe.
+    """Follows the other instance's reports from its creation on. Not thread-safe."""
 
-    Args:
-        key: prefix of the keys of the reports to follow.
-        silent_seconds: time without a report after which the other instance is considered stopped.
-    """
-
-    def __init__(self, spec: AppSpec, application: str, key: bytes, silent_seconds: float) -> None:
-        self._key = key
-        self._own = f'"application":"{application}"'.encode()
-        self._silent_seconds = silent_seconds
+    def __init__(self, spec: AppSpec, other: OtherInstance) -> None:
+        self._other = other
         self._place = TopicPartition(naming.reports_topic(spec.link), 0)
         self._next = -1  # offset of the first report not read yet; -1: unknown
-        self._end = -1  # of the log, queried since the last report; -1: not queried
-        self._silent_since = time.monotonic()  # unless a report has arrived since
-        self._heard_at = self._began_at = float("-inf")  # its last report; and the start of those without a pause
         self._spec = spec
         self._watch = Watch(spec.destination_name)
         self._complain_at = 0.0
@@ -53,13 +41,12 @@ class Presence:
     @classmethod
     def of_slot(cls, spec: AppSpec, slot: int, application: str) -> Self:
         """Detect another instance of this slot."""
-        key = encode_key(ReportKey(group=spec.group, slot=slot, part=0))
-        return cls(spec, application, key.removesuffix(b"0}"), SILENT_SECONDS)
+        return cls(spec, OtherInstance.of_slot(spec.group, slot, application, SILENT_SECONDS, time.monotonic()))
 
     @classmethod
     def of_group_sync(cls, spec: AppSpec, application: str, silent_seconds: float) -> Self:
         """Detect another instance that synchronizes consumer groups."""
-        return cls(spec, application, encode_key(GroupSyncKey(consumer_groups=spec.link)), silent_seconds)
+        return cls(spec, OtherInstance.of_group_sync(spec, application, silent_seconds, time.monotonic()))
 
     def listen(self, timeout_seconds: float = 0.0) -> None:
         """Read the new reports; wait for the first one for ``timeout_seconds`` at most."""
@@ -71,28 +58,20 @@ class Presence:
             message = self._consumer.poll(0)
 
     def is_gone(self) -> bool:
-        """Return whether the other instance has not reported for too long, and the broker confirms that.
-
-        A broker that does not respond delivers no reports at all, so its log's end offset is queried, and every report
-        before that offset must have been read. Other slots may continue to report.
-        """
-        if time.monotonic() - max(self._heard_at, self._silent_since) < self._silent_seconds:
-            self._end = -1
-            return False
-        if self._end < 0:
+        """Return whether the other instance has not reported for too long, and the broker confirms that."""
+        if self._other.needs_end(time.monotonic()):
             try:
                 _, end = self._consumer.get_watermark_offsets(self._place, timeout=_ASK_SECONDS, cached=False)
             except KafkaException as exception:
-                self._silent_since = time.monotonic()
+                self._other.unknown(time.monotonic())
                 self._complain(exception)
                 return False
-            self._end = int(end)
-        return 0 <= self._end <= self._next
+            self._other.ends_at(int(end))
+        return self._other.is_gone(time.monotonic(), self._next)
 
     def is_back(self) -> bool:
         """Return whether the other instance has reported for 5 s without a pause."""
-        now = time.monotonic()
-        return now - self._heard_at < self._silent_seconds and now - self._began_at >= _BACK_SECONDS
+        return self._other.is_back(time.monotonic())
 
     def close(self) -> None:
         self._consumer.close()
@@ -143,9 +122,4 @@ class Presence:
                 self._next = offset
             return  # any other error librdkafka retries; no report is read meanwhile
         self._next = (offset or 0) + 1
-        if not (message.key() or b"").startswith(self._key) or self._own in (message.value() or b""):
-            return
-        now = time.monotonic()
-        if now - self._heard_at > self._silent_seconds:
-            self._began_at = now
-        self._heard_at = now
+        self._other.hear(message.key(), message.value(), time.monotonic())

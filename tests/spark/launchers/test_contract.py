@@ -70,6 +70,8 @@ def test_a_pool_takes_up_a_link_while_it_runs_and_goes_on_after_kill_9(site: Sit
     launcher, name = link.launcher, f"pool-{link.name}"[:50]
     other = link_of(f"{link.name[:45]}-2", clusters, site.folder, launcher, spark=site.spark)
     links = link, other
+    for one in links:
+        one.spec = one.spec.model_copy(update={"ledger_seconds": 10})
 
     def spec(*members: Link) -> Any:
         return pool_spec(
@@ -116,8 +118,23 @@ def test_a_pool_takes_up_a_link_while_it_runs_and_goes_on_after_kill_9(site: Sit
             eventually(lambda: not launcher.state(name).state.alive, what="its end", within_seconds=120)  # type: ignore[union-attr]
             launcher.submit(name, link.spec_path, link.spark)
         until_copied(*links, records=2000)
+        if site.spark.manager not in ("yarn", "kubernetes"):  # their files are not on this machine
+            for one in links:
+                eventually(
+                    lambda one=one: has_whole_ledger(one),
+                    what=lambda one=one: f"a row for each record of {one.name}: {one.ledger()}",
+                    within_seconds=120,
+                )
     finally:
         launcher.stop(name, grace_seconds=60)
     eventually(lambda: not site.left_behind(name), what=lambda: "\n".join(site.left_behind(name)), within_seconds=60)
     for one in links:
         one.compare()
+
+
+def has_whole_ledger(link: Link) -> bool:
+    try:
+        link.assert_ledger_is_whole()
+    except AssertionError:
+        return False
+    return True

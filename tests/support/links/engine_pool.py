@@ -30,6 +30,10 @@ class EnginePool(StartsProcesses):
     def path(self) -> Path:
         return self.folder / "pool.json"
 
+    @property
+    def standby_path(self) -> Path:
+        return self.folder / "standby.json"
+
     def host(self, *members: EngineLink | AppSpec) -> None:
         """Run these links from now on."""
         specs = [one if isinstance(one, AppSpec) else one.spec for one in members]
@@ -38,10 +42,12 @@ class EnginePool(StartsProcesses):
             balance=False,
         )  # fmt: skip
         self.spec.write(self.path)
+        self.spec.as_standby(str(self.folder / "standby")).write(self.standby_path)
 
-    def start(self, task: int = 0, *, poisoned: str = "") -> subprocess.Popen[bytes]:
+    def start(self, task: int = 0, *, poisoned: str = "", standby: bool = False) -> subprocess.Popen[bytes]:
         """Run a task in a process of its own."""
-        return self.start_process("support.links.pool_process", str(self.path), str(task), poisoned)
+        path = self.standby_path if standby else self.path
+        return self.start_process("support.links.pool_process", str(path), str(task), poisoned)
 
 
 def newest_reports(links: Sequence[EngineLink]) -> dict[str, Report]:

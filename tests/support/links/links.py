@@ -85,10 +85,11 @@ class Link:
         return [one for some in processes.find(self.launcher.directory).values() for one in some]
 
     def ledger(self) -> list[dict[str, Any]]:
-        """Every row, the oldest first."""
-        if not Path(self.spec.ledger_dir).exists():
+        """Every row of this link, the oldest first."""
+        folder = Path(self.spec.ledger_dir, f"link={self.name}")
+        if not folder.exists():
             return []
-        files = pyarrow.dataset.dataset(self.spec.ledger_dir, partitioning="hive", format="parquet")
+        files = pyarrow.dataset.dataset(folder, partitioning="hive", format="parquet")
         return sorted(files.to_table().to_pylist(), key=lambda row: (row["started_at_ms"], row["partition"]))
 
     def ledger_files(self) -> list[Path]:

@@ -208,8 +208,10 @@ FAILOVERS = Seen(
 APPLICATIONS = Seen(
     (
         {
-            "name": "strait-shop-default",
-            "group": "default",
+            "name": "strait-pool-main",
+            "group": "",
+            "pool": "main",
+            "links": ["clicks", "shop"],
             "standby": False,
             "not_before_ms": None,
             "log_lines": ["20:31:29 slot 0: 35 partitions"],

@@ -22,6 +22,7 @@ from support.links.engine_link import EngineLink
 from support.links.far import FarCluster, FarLink, running
 from support.links.load import writing
 from support.soak.failovers import rounds
+from support.soak.pools import pool_rounds
 from support.soak.storm import Storm
 from support.soak.unplanned import unplanned_rounds
 
@@ -149,9 +150,12 @@ if __name__ == "__main__":
     options.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
     options.add_argument("--failovers", type=int, help="instead, fail over to and fro so often, and compare consumers")
     options.add_argument("--unplanned", action="store_true", help="with --failovers: each time the source is lost")
+    options.add_argument("--pool", type=int, help="instead, kill tasks of a pool of twenty links so often")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="strait-soak-") as directory:
-        if chosen.failovers:
+        if chosen.pool:
+            pool_rounds(Path(directory), chosen.pool, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
+        elif chosen.failovers:
             fail_over = unplanned_rounds if chosen.unplanned else rounds
             fail_over(Path(directory), chosen.failovers, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
         else:

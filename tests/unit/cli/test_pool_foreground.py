@@ -17,8 +17,10 @@ from strait.config.links import LinksFile, parse
 from strait.control.outcome import Outcome
 from strait.errors import ClusterUnavailable
 from strait.launch.base import Application, State
+from strait.model import TopicPartition
 from strait.state.schema import Plan
 
+STANDBY = "strait-pool-main.standby"
 CLUSTERS = {"bootstrap.servers": "a:1"}
 
 
@@ -29,24 +31,36 @@ class Launcher:
         self.specs: list[PoolSpec] = []
         self.did: list[str] = []
         self.found: Application | None = None
+        self.standbys: list[PoolSpec] = []
+        self.standby: Application | None = None
 
     def submit(self, name: str, spec_path: Path, _: Any) -> Application:
         spec = read_spec(spec_path)
         assert isinstance(spec, PoolSpec)
+        if spec.standby:
+            self.standbys.append(spec)
+            self.standby = Application(name, "s", State.RUNNING, "log", 0)
+            return self.standby
         self.did.append("submit")
         self.specs.append(spec)
         self.found = Application(name, str(len(self.did)), State.RUNNING, "log", 0)
         return self.found
 
     def update(self, _: Application, spec: PoolSpec) -> bool:
+        if spec.standby:
+            self.standbys.append(spec)
+            return True
         self.did.append("update")
         self.specs.append(spec)
         return True
 
-    def state(self, _: str) -> Application | None:
-        return self.found
+    def state(self, name: str) -> Application | None:
+        return self.standby if name == STANDBY else self.found
 
-    def stop(self, _: str, *, grace_seconds: float = 1.0) -> None:
+    def stop(self, name: str, *, grace_seconds: float = 1.0) -> None:
+        if name == STANDBY:
+            self.standby = None
+            return
         self.did.append("stop")
         self.ends()
 
@@ -95,6 +109,9 @@ class Control:
     def statuses(self) -> tuple[Any, ...]:
         return ()
 
+    def written(self) -> dict[Any, int]:
+        return {TopicPartition(self._link, 0): 1000}
+
 
 @pytest.fixture
 def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launcher:
@@ -111,14 +128,18 @@ def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launcher:
 
 @pytest.fixture
 def pool(launcher: Launcher, tmp_path: Path) -> PoolForeground:
+    return made(tmp_path)
+
+
+def made(folder: Path, **settings: Any) -> PoolForeground:
     link = {"source": "a", "destination": "b", "pool": "main"}
     raw = {
         "clusters": {"a": CLUSTERS, "b": CLUSTERS},
-        "pools": {"main": {"slots": 1}},
+        "pools": {"main": {"slots": 1} | settings},
         "links": dict.fromkeys(("one", "two"), link),
     }
     file = parse(raw, where="test")
-    return PoolForeground(file, "main", tmp_path, Output.TABLE, threading.Event())
+    return PoolForeground(file, "main", folder, Output.TABLE, threading.Event())
 
 
 def look(pool: PoolForeground) -> None:
@@ -196,3 +217,65 @@ def test_a_link_that_cannot_be_planned_copies_by_its_former_plan(
     look(pool)
     assert links(launcher) == ["one"]
     assert [placed.slot for placed in launcher.specs[-1].placement] == [0, 1]
+
+
+def test_a_standby_hosts_what_the_application_does_and_waits_with_its_restart(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    pool = made(tmp_path, standby=True)
+    for member in pool._members:
+        member.begin(30.0, start=False)
+    Cycles.of["one"].plans("one")
+    look(pool)
+    first, waiting = launcher.specs[-1], launcher.standbys[-1]
+    assert (waiting.placement, list(waiting.links)) == (first.placement, ["one"])
+    assert waiting.standby and all(member.standby for member in waiting.members)
+    assert not first.standby and not any(member.standby for member in first.members)
+    assert waiting.checkpoint_dir != first.checkpoint_dir
+    Cycles.of["two"].plans("two")
+    look(pool)
+    assert list(launcher.standbys[-1].links) == ["one", "two"]
+
+    pool._pool = pool._pool.model_copy(update={"slots": 2})
+    look(pool)
+    assert launcher.did[-1] == "stop"
+    assert launcher.standby is not None, "it may be copying now"
+    look(pool)
+    look(pool)
+    assert launcher.did[-1] == "submit"
+    look(pool)
+    assert launcher.standbys[-1].slots == 2
+    pool._end_applications()
+    assert launcher.standby is None
+
+
+def test_a_link_counts_what_is_copied_since_it_runs_here(
+    pool: PoolForeground, launcher: Launcher, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = [ClusterUnavailable("b", "timed out")]
+    right = Control.written
+
+    def written(control: Control) -> dict[Any, int]:
+        if fails:
+            raise fails.pop()
+        return right(control)
+
+    monkeypatch.setattr(Control, "written", written)
+    one = pool._members[0]
+    one.begin(30.0, start=False)
+    pool._members[1].begin(30.0, start=False)
+    Cycles.of["one"].plans("one")
+    row = SimpleNamespace(topic="one", partition=0, written=1030, lag_records=0, reason="", detail="")
+    group = SimpleNamespace(
+        group="default", partitions=(row,), waiting=(), slots=(), records_per_second=0.0, bytes_per_second=0.0
+    )
+    monkeypatch.setattr(Control, "statuses", lambda _: (group,))
+    with ThreadPoolExecutor(1) as queries:
+        for _ in range(6):
+            one.look(queries)
+            one.show(queries)
+            queries.submit(lambda: None).result()
+    said = capsys.readouterr().out
+    assert "one: error: cluster b: timed out" in said
+    assert "one: 30 records copied" in said
+    assert "1,030 records copied" not in said, "nothing is counted before it is known from where"

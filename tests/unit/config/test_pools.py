@@ -1,10 +1,12 @@
 """The pools of a links file: which links may share an application."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from strait.config.links import LinksFile, parse
+from strait.config.links import LinksFile, parse, pools_of
 from strait.config.spark import Spark
 from strait.errors import ConfigError
 
@@ -44,9 +46,10 @@ def test_a_link_names_a_pool_that_is_there_and_has_no_spark_of_its_own() -> None
     assert found.startswith("links.one.spark: ")
 
 
-def test_a_pool_has_no_standby() -> None:
+def test_a_pools_standby_is_that_of_all_its_links() -> None:
     (found,) = problems({"one": {"pool": "main", "groups": {"default": {"standby": True}}}}, {"main": {}})
     assert found.startswith("links.one.groups.default.standby: ")
+    assert parsed({"one": {"pool": "main"}}, {"main": {"standby": True}}).pools["main"].standby
 
 
 def test_an_application_has_one_name() -> None:
@@ -57,3 +60,32 @@ def test_an_application_has_one_name() -> None:
 @pytest.mark.parametrize("slots", [0, 1025, "many", 1.5])
 def test_the_number_of_tasks_is_checked(slots: Any) -> None:
     assert problems({"one": {"pool": "main"}}, {"main": {"slots": slots}})
+
+
+def test_the_default_pool_runs_links_that_name_none() -> None:
+    links = {
+        "one": {},
+        "two": {"pool": False},
+        "three": {"spark": STANDALONE},
+        "four": {"groups": {"default": {"standby": True}}},
+        "five": {"pool": "other"},
+    }
+    file = parsed(links, {"main": {"default": True, "standby": True}, "other": {}})
+    assert (file.members("main"), file.members("other")) == (("one",), ("five",))
+    assert {name for name, link in file.links.items() if link.pool is None} == {"two", "three", "four"}
+    same = parsed({"one": {"spark": STANDALONE}, "two": {}}, {"main": {"default": True, "spark": STANDALONE}})
+    assert same.members("main") == ("one", "two")
+    assert problems({"one": {}}, {"main": {"default": True}, "other": {"default": True}}) == [
+        "pools.other.default: pool main is the default already"
+    ]
+
+
+def test_the_pool_of_a_link_is_known_though_another_link_is_invalid(tmp_path: Path) -> None:
+    path = tmp_path / "links.yaml"
+    raw = {
+        "clusters": CLUSTERS,
+        "pools": {"main": {"default": True}},
+        "links": {"one": {}, "two": {"pool": False, "x": 1}},
+    }
+    path.write_text(yaml.safe_dump(raw))
+    assert pools_of(path) == {"one": "main"}

@@ -15,6 +15,7 @@ from strait_airflow import applications, pools
 
 ADDRESS = {"bootstrap.servers": "a:1"}
 NAME = "strait-pool-main"
+STANDBY = f"{NAME}.standby"
 
 
 class Launcher:
@@ -22,33 +23,42 @@ class Launcher:
 
     def __init__(self) -> None:
         self.did: list[str] = []
-        self.current: PoolSpec | None = None
+        self.specs: dict[str, PoolSpec] = {}
+        self.states: dict[str, State] = {}
+
+    @property
+    def current(self) -> PoolSpec | None:
+        return self.specs.get(NAME)
 
     def submit(self, name: str, spec_path: Path, _: Any) -> Application:
-        assert name == NAME
         spec = read_spec(spec_path)
         assert isinstance(spec, PoolSpec)
-        self.did.append("submit")
-        self.current = spec
+        self._note("submit", name, spec)
         return Application(name, "1", State.RUNNING, "log", 0)
 
-    def update(self, _: Application, spec: PoolSpec) -> bool:
-        self.did.append("update")
-        self.current = spec
+    def update(self, found: Application, spec: PoolSpec) -> bool:
+        self._note("update", found.name, spec)
         return True
 
     def state(self, name: str) -> Application | None:
-        return None if self.current is None else Application(name, "1", State.RUNNING, "log", 0)
+        state = self.states.get(name, State.RUNNING)
+        return Application(name, "1", state, "log", 0) if name in self.specs else None
 
-    def spec(self, _: Application) -> PoolSpec | None:
-        return self.current
+    def spec(self, found: Application) -> PoolSpec | None:
+        return self.specs.get(found.name)
 
     def history(self, _: str) -> tuple[Application, ...]:
         return ()
 
-    def stop(self, _: str) -> None:
-        self.did.append("stop")
-        self.current = None
+    def stop(self, name: str) -> None:
+        self._note("stop", name, None)
+
+    def _note(self, verb: str, name: str, spec: PoolSpec | None) -> None:
+        self.did.append(verb if name == NAME else f"{verb} {name}")
+        if spec is None:
+            del self.specs[name]
+        else:
+            self.specs[name] = spec
 
 
 @pytest.fixture
@@ -68,11 +78,11 @@ def spec_of(_: LinksFile, link: str, plan: Plan, *, standby: bool) -> AppSpec:
     )  # fmt: skip
 
 
-def write(folder: Path, **of: str | None) -> LinksFile:
+def write(folder: Path, *, standby: bool = False, **of: str | None) -> LinksFile:
     """The links file: link -> its pool."""
     raw = {
         "clusters": {"a": ADDRESS, "b": ADDRESS},
-        "pools": {"main": {"slots": 1}},
+        "pools": {"main": {"slots": 1, "standby": standby}},
         "links": {
             name: {"source": "a", "destination": "b"} | ({"pool": pool} if pool else {}) for name, pool in of.items()
         },
@@ -129,13 +139,63 @@ def test_after_an_upgrade_all_links_go_over_together(
     assert launcher.current is not None
     old = launcher.current.model_copy(update={"strait": "0.0.1"})
     old = old.model_copy(update={"members": tuple(one.model_copy(update={"strait": "0.0.1"}) for one in old.members)})
-    launcher.current = old
+    launcher.specs[NAME] = old
     old.write(tmp_path / "home/pools/main.json")
     pools.ensure(file, "one", [plan("one")], {})
     assert launcher.did[-2:] == ["stop", "submit"]
     assert links(launcher) == ["one", "two"]
     assert {one.strait for one in launcher.current.members} == {launcher.current.strait}
     assert launcher.current.strait != "0.0.1"
+
+
+def test_a_standby_hosts_what_the_application_does(launcher: Launcher, tmp_path: Path) -> None:
+    file = write(tmp_path, standby=True, one="main", two="main")
+    due, held = pools.due(file, "one", [plan("one")], {})
+    assert [(one.name, one.standby) for one in due] == [(NAME, False), (STANDBY, True)]
+    assert not held
+    for link in ("one", "two"):
+        for standby in (False, True):
+            pools.ensure(file, link, [plan(link)], {}, standby=standby)
+    first, waiting = launcher.specs[NAME], launcher.specs[STANDBY]
+    assert (list(waiting.links), waiting.placement) == (["one", "two"], first.placement)
+    assert (waiting.standby, first.standby) == (True, False)
+    assert all(member.standby and member.checkpoint_dir == waiting.checkpoint_dir for member in waiting.members)
+    assert waiting.checkpoint_dir != first.checkpoint_dir
+    assert pools.due(file, "one", [plan("one")], {}) == ([], {})
+
+    file = write(tmp_path, one="main", two="main")
+    (stop,) = pools.due(file, "one", [plan("one")], {})[0]
+    assert (stop.name, stop.because) == (STANDBY, "stop: its pool has no standby or no link")
+    pools.ensure(file, "one", [plan("one")], {}, standby=True)
+    assert launcher.did[-1] == f"stop {STANDBY}"
+    assert pools.due(file, "one", [plan("one")], {}) == ([], {})
+
+
+def test_a_standby_is_not_replaced_while_it_may_be_the_one_that_copies(launcher: Launcher, tmp_path: Path) -> None:
+    file = write(tmp_path, standby=True, one="main")
+    for standby in (False, True):
+        pools.ensure(file, "one", [plan("one")], {}, standby=standby)
+    other = file.pools["main"].model_copy(update={"slot_memory_mib": 32})
+    file = file.model_copy(update={"pools": {"main": other}})
+    launcher.states[NAME] = State.SUBMITTED
+    assert [one.name for one in pools.due(file, "one", [plan("one")], {})[0]] == [NAME]
+    launcher.states[NAME] = State.RUNNING
+    assert [one.name for one in pools.due(file, "one", [plan("one")], {})[0]] == [NAME, STANDBY]
+
+
+def test_links_that_name_no_pool_are_in_the_default_one(launcher: Launcher, tmp_path: Path) -> None:
+    write(tmp_path, one=None, two=None)
+    path = tmp_path / "links.yaml"
+    raw = yaml.safe_load(path.read_text())
+    raw["pools"]["main"]["default"] = True
+    path.write_text(yaml.safe_dump(raw))
+    for link in ("one", "two"):
+        pools.ensure(load(path), link, [plan(link)], {})
+    assert links(launcher) == ["one", "two"], "one run leaves the other link where it is"
+    raw["links"]["two"]["pool"] = False
+    path.write_text(yaml.safe_dump(raw))
+    pools.tidy(load(path), "one")
+    assert links(launcher) == ["one"]
 
 
 def test_loads_are_those_of_the_newest_reports() -> None:

@@ -8,6 +8,8 @@ from strait_airflow.page.watches.polled import Seen
 ONE = {
     "name": "strait-l-default",
     "group": "default",
+    "pool": "",
+    "links": [],
     "standby": False,
     "not_before_ms": None,
     "submissions": [{"state": "running"}],
@@ -43,3 +45,12 @@ def test_one_that_runs_while_its_slots_do_not_report_is_not_well():
     assert words(silent, standby=True) == "running"  # it reports once it replicates
     assert words(silent, submissions=[{"state": "submitted"}]) == "submitted"
     assert words(silent, submissions=[{"state": "dead"}]) == "exited"
+
+
+def test_the_links_that_share_an_application_are_for_those_who_may_read_its_log():
+    pool = ONE | {"name": "strait-pool-main", "group": "", "pool": "main", "links": ["k", "l"]}
+    for logs, links in ((True, ["k", "l"]), (False, [])):
+        (shown,) = applications_view(Seen((pool,)), None, logs=logs)["applications"]
+        assert shown["links"] == links
+    assert words(SlotStatus(0, silent=True, age_ms=600_000), group="", pool="main") == "no report"
+    assert words(SlotStatus(0, silent=False, age_ms=1), group="", pool="main") == "running"

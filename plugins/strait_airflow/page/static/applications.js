@@ -6,6 +6,8 @@ const HEADS = ["Application", "State", "Submitted", "Ended before, and why", "Lo
 const lastLines = (one) => el("details", { id: `log-${one.name}` }, el("summary", {}, "Last lines"),
   el("pre", { class: "log", tabindex: "0" }, one.log_lines.join("\n")));
 
+const hosted = (one) => one.links.length ? [el("p", { class: "soft" }, `of the links ${one.links.join(", ")}`)] : [];
+
 function applicationRow(one, logs) {
   const [newest, ...earlier] = one.submissions;
   const held = one.not_before_ms ? [el("p", { class: "bad" }, `Not submitted before ${when(one.not_before_ms)}.`)] : [];
@@ -14,7 +16,7 @@ function applicationRow(one, logs) {
   const none = logs ? "none here" : "Airflow does not let you read it";
   const log = one.log_lines.length ? lastLines(one) : el("span", { class: "soft" }, none);
   return el("tr", {},
-    cell(`${one.group}${one.standby ? ", standby" : ""}`, "title"),
+    cell(el("div", {}, `${one.group || `pool ${one.pool}`}${one.standby ? ", standby" : ""}`, ...hosted(one)), "title"),
     cell(badge(one.badge), "plain"),
     cell(ago(newest.submitted_at_ms)),
     cell(el("div", {}, ...held, ended.length ? el("ul", {}, ...ended) : "never"), "name"),

@@ -89,13 +89,14 @@ def plan_facts(plan: Plan) -> Data:
 
 
 def applications_view(seen: Seen[tuple[Data, ...]] | None, link: Observation | None, *, logs: bool) -> Data:
-    """Return a link's applications; without log lines if the user may not read their ``logs``."""
+    """Return a link's applications; without log lines, and names of links that share them, if the user may not read their
+    ``logs``."""
     found = () if seen is None else seen.found
     silent = set() if link is None else {group.group for group in link.statuses if _is_silent(group)}
     shown = [one | {"badge": _application_badge(one, silent).as_data()} for one in found]
     return looked(seen) | {
         "logs": logs,
-        "applications": [one if logs else one | {"log_lines": []} for one in shown],
+        "applications": [one if logs else one | {"log_lines": [], "links": []} for one in shown],
     }
 
 
@@ -106,7 +107,8 @@ def _is_silent(group: Status) -> bool:
 def _application_badge(one: Data, silent: Collection[str]) -> Badge:
     """Return the state of an application. One that runs while a slot of it does not report is not well."""
     badge = STATES[one["submissions"][0]["state"]]
-    mute = badge.level is Level.GOOD and not one["standby"] and one["group"] in silent
+    is_mute = one["group"] in silent if one["group"] else bool(silent)
+    mute = badge.level is Level.GOOD and not one["standby"] and is_mute
     return STATES["silent"] if mute else badge
 
 

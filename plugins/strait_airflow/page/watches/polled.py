@@ -88,13 +88,20 @@ def _applications(link: ConfiguredLink) -> Iterator[Callable[[], tuple[dict[str,
 def _each_application(link: ConfiguredLink) -> Iterator[dict[str, Any]]:
     settings, now_ms = link.settings, unix_ms()
     launch = launcher(settings.spark)
-    for group in sorted(settings.groups):
-        for standby in (False, True) if settings.pool is None else (False,):
+    for group in sorted(settings.groups) if settings.pool is None else ("",):
+        for standby in (False, True):
             name = application_of(link.name, settings.pool, group, standby=standby)
             for found in overview(launch, (name,), now_ms):
                 newest = launch.state(name)
                 text = "" if newest is None else launch.log_tail(newest, _LOG_BYTES)
-                yield found | {"group": group, "standby": standby, "log_lines": text.splitlines()[-_LOG_LINES:]}
+                spec = None if newest is None or settings.pool is None else launch.spec(newest)
+                yield found | {
+                    "group": group,
+                    "pool": settings.pool or "",
+                    "links": [] if spec is None else list(spec.links),
+                    "standby": standby,
+                    "log_lines": text.splitlines()[-_LOG_LINES:],
+                }
 
 
 @contextmanager
@@ -129,8 +136,8 @@ def _runs(link: ConfiguredLink) -> Iterator[Callable[[], Runs]]:
 
 
 APPLICATIONS: Part[tuple[dict[str, Any], ...]] = Part(_applications, (), 10.0)
-"""Those that this host can see, each with its submissions (see `strait.launch.overview`), `group`, `standby` and
-`log_lines`, the last ones of the newest submission."""
+"""Those that this host can see, each with its submissions (see `strait.launch.overview`), `group` ("": that of
+its pool), `pool` ("": none) with the `links` that run in it, `standby` and `log_lines`, the last ones of the newest submission."""
 FAILOVERS: Part[tuple[Failover, ...]] = Part(_failovers, (), 5.0)
 """Failovers and rehearsals, oldest first."""
 GROUPS: Part[tuple[GroupStatus, ...]] = Part(_groups, (), 15.0)
