@@ -86,11 +86,11 @@ class Link:
 
     def ledger(self) -> list[dict[str, Any]]:
         """Every row of this link, the oldest first."""
-        folder = Path(self.spec.ledger_dir, f"link={self.name}")
-        if not folder.exists():
+        if not Path(self.spec.ledger_dir).exists():
             return []
-        files = pyarrow.dataset.dataset(folder, partitioning="hive", format="parquet")
-        return sorted(files.to_table().to_pylist(), key=lambda row: (row["started_at_ms"], row["partition"]))
+        files = pyarrow.dataset.dataset(self.spec.ledger_dir, partitioning="hive", format="parquet")
+        rows = [row for row in files.to_table().to_pylist() if row["link"] == self.name]
+        return sorted(rows, key=lambda row: (row["started_at_ms"], row["partition"]))
 
     def ledger_files(self) -> list[Path]:
         """Of the ledger, whatever they are called."""
