@@ -57,7 +57,7 @@ class Admin(Alteration):
 
         For some time after a topic was created or deleted, brokers disagree on whether it exists, and the listing may come
         from one, the description from another. Both are then requested again, for `_AGREE_SECONDS` at most. A topic that
-        cannot be described even then is left out: its ID is unknown, so it cannot be told from another of its name.
+        cannot be described even then is omitted: its ID is unknown, so it cannot be distinguished from another of its name.
 
         Args:
             configs: names of the configurations whose effective values to return, None for all; values set on a topic
