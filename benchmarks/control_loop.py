@@ -16,11 +16,12 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -87,8 +88,20 @@ def until(happened: Callable[[], bool], within_seconds: float = 120.0) -> float:
 
 
 @contextmanager
-def loop(folder: Path, count: int) -> Iterator[Loop]:
-    links = [f"link{number:02}" for number in range(count)]
+def loop(
+    folder: Path,
+    links: Mapping[str, Json],
+    *,
+    users: Mapping[str, str] = MappingProxyType({}),
+    project: Path | None = None,
+) -> Iterator[Loop]:
+    """Airflow over links from `here` to `there`, each with topics of its own.
+
+    Args:
+        links: name -> settings besides those.
+        users: of the destination.
+        project: where Airflow finds DAGs and plugins.
+    """
     stand_in = folder / "stand-in" / "pyspark" / "bin" / "spark-submit"
     stand_in.parent.mkdir(parents=True)
     (stand_in.parents[1] / "__init__.py").touch()
@@ -97,7 +110,7 @@ def loop(folder: Path, count: int) -> Iterator[Loop]:
     path = (folder / "stand-in", project_root() / "include", project_root() / "tests")
     with (
         Cluster(folder / "source", heap_mib=256) as source,
-        Cluster(folder / "destination", heap_mib=256) as destination,
+        Cluster(folder / "destination", heap_mib=256, users=users) as destination,
     ):
         Admin(source.client_properties, "here").create(
             [NewTopic(f"{link}.orders", 2, 1) for link in links]
@@ -106,12 +119,13 @@ def loop(folder: Path, count: int) -> Iterator[Loop]:
         links_file = folder / "links.yaml"
         clusters = {"here": source.client_properties, "there": destination.client_properties}
         each = {
-            link: {"source": "here", "destination": "there", "topics": {"regex": [rf"{link}\..*"]}} for link in links
+            link: {"source": "here", "destination": "there", "topics": {"regex": [rf"{link}\..*"]}} | more
+            for link, more in links.items()
         }
         links_file.write_text(yaml.safe_dump({"clusters": clusters, "links": each}), encoding="utf-8")
         airflow = LocalAirflow(
             folder / "airflow",
-            project=project_root(),
+            project=project or project_root(),
             environment={
                 "STRAIT_LINKS_FILE": str(links_file),
                 "STRAIT_HOME": str(folder / "home"),
@@ -126,7 +140,7 @@ def loop(folder: Path, count: int) -> Iterator[Loop]:
             until(lambda: {f"strait_{link}" for link in links} <= {dag["dag_id"] for dag in client.dags()})
             for link in links:
                 client.unpause(f"strait_{link}")
-            yield Loop(airflow, client, launcher, source, destination, links_file, links)
+            yield Loop(airflow, client, launcher, source, destination, links_file, list(links))
             client.close()
         finally:
             airflow.stop()
@@ -262,7 +276,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--times", type=int, default=3)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, loop(Path(name), asked.links) as running:
+    links: dict[str, Json] = {f"link{number:02}": {} for number in range(asked.links)}
+    with tempfile.TemporaryDirectory() as name, loop(Path(name), links) as running:
         seconds = until(lambda: all(running.plan(link) for link in running.links), within_seconds=600)
         print(f"all links planned after {seconds:.0f} s", flush=True)
         time.sleep(SETTLE_SECONDS)

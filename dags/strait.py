@@ -36,6 +36,7 @@ from strait_airflow.dag_pages import (
 from strait_airflow.dag_params import audit_params, failover_params, pause_params, quarantine_params
 from strait_airflow.graph import HEALTHY, METRICS, MONITOR, RETRIES, SUBMIT, VERDICT
 from strait_airflow.healthy import Healthy
+from strait_airflow.metrics import Metrics
 from strait_airflow.operators import StraitRehearsalOperator
 from strait_airflow.outline import outline
 from strait_airflow.page_address import PageButton, page_address
@@ -51,8 +52,6 @@ from strait_airflow.settings import (
 
 if TYPE_CHECKING:
     from strait.config.links import Alerts
-
-STARTED = "{{ task.submitted['name'] }}"
 
 COMMON = {
     "start_date": pendulum.datetime(2025, 1, 1, tz="UTC"),
@@ -79,6 +78,8 @@ SETTLED_WITHIN = timedelta(hours=1)
 REHEARSAL_WITHIN = timedelta(hours=1)
 AUDITED_WITHIN = timedelta(hours=12)
 FAILOVER_WITHIN = timedelta(hours=4)  # longer than all its steps together
+STARTED_WITHIN = timedelta(minutes=8)
+MEASURED_WITHIN = timedelta(minutes=2)
 RUNS_MOST = 4  # of a link: a run that waits until an application replicates delays no other
 
 
@@ -121,14 +122,9 @@ def monitor(link: str, asset: Asset, alerts: "Alerts | None") -> DAG:
         def application(asked: dict[str, object]) -> None:
             done = submitted(asked=asked)
             done.operator.operator_extra_links = button
-            waiting = Healthy(task_id=HEALTHY, link=link, submitted=done, retries=0, map_index_template=STARTED)
+            waiting = Healthy(task_id=HEALTHY, link=link, within=STARTED_WITHIN)
             waiting.operator_extra_links = button
-
-        @task(task_id=METRICS, trigger_rule="all_done")
-        def measure() -> str:
-            from strait_airflow import graph
-
-            return graph.metrics(link, get_current_context())
+            done >> waiting
 
         @task(task_id=VERDICT, inlets=[asset], trigger_rule="all_done", max_active_tis_per_dag=1)
         def judge() -> str:
@@ -137,10 +133,11 @@ def monitor(link: str, asset: Asset, alerts: "Alerts | None") -> DAG:
             return graph.verdict(link, asset, get_current_context())
 
         button = [PageButton(link)]
-        looked, measured, judged = look(), measure(), judge()
+        looked, judged = look(), judge()
+        measured = Metrics(task_id=METRICS, link=link, within=MEASURED_WITHIN, trigger_rule="all_done")
         application.expand(asked=looked) >> measured >> judged
-        for made in (looked, measured, judged):
-            made.operator.operator_extra_links = button
+        for made in (looked.operator, measured, judged.operator):
+            made.operator_extra_links = button
 
     return build()
 
@@ -164,11 +161,12 @@ def approval(link: str, asset: Asset, alerts: "Alerts | None") -> DAG:
 
             return approval.look(link)
 
-        @task
+        @task(inlets=[asset])
         def act(found: dict[str, object], answer: dict[str, object]) -> str:
             from strait_airflow import approval
 
-            return approval.act(link, found, answer)
+            context = get_current_context()
+            return approval.act(link, found, answer, context["asset_state_store"][asset], context["ti"])
 
         found = look()
         ask = HITLOperator(

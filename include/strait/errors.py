@@ -7,6 +7,7 @@ StraitError
 │   ├── ClusterUnavailable     retriable: brokers down, timeouts, leader changes
 │   │   └── OtherCluster         the address belongs to another cluster than the link's; ends when its own answers
 │   └── NotAuthorized          an operator must grant a permission or correct a credential
+│       └── LoginRejected        the cluster rejects the credentials, so every request fails
 ├── StateError               a state topic has a record that this version cannot read; the last valid plan stays active
 ├── PlanConflict             another control plane published first; retriable: observe and plan again
 ├── OutdatedSettings         the settings may be older than the plan; an operator must confirm or correct them
@@ -74,6 +75,10 @@ class OtherCluster(ClusterUnavailable):
 
 class NotAuthorized(ClusterError):
     """The cluster rejects these credentials, or this principal lacks a permission."""
+
+
+class LoginRejected(NotAuthorized):
+    """The cluster, or the endpoint that issues its tokens, rejects these credentials: no request can succeed."""
 
 
 class StateError(StraitError):

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 _LISTED_MOST = 5
 _RATE = re.compile(r"(\d{1,15}) *([kmg]?)b?(?:/s)?")
+_DETAIL = re.compile(r" ?\([^()]*\d[^()]*\)")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
@@ -24,6 +26,12 @@ def listed(items: Sequence[str]) -> str:
     """Return the first items, and how many more there are."""
     more = len(items) - _LISTED_MOST
     return ", ".join(items[:_LISTED_MOST]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def without_numbers(text: str) -> str:
+    """Return a text without its numbers and its parenthesized details that contain any, such as durations, so that two
+    occurrences of one event are equal."""
+    return _NUMBER.sub("#", _DETAIL.sub("", text))
 
 
 def utc(time_ms: int) -> str:

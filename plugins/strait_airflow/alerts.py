@@ -8,28 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from strait_airflow.verdict import STILL
-
 if TYPE_CHECKING:
     from airflow.sdk import BaseNotifier
-    from airflow.sdk.definitions.context import Context
 
     from strait.config.links import Alerts, Link, Notifier
-
-
-class OncePerIncident:
-    """Calls a notifier for a failed run, unless its verdict found only incidents that are already known.
-
-    Airflow calls it in the DAG processor, with the run's note.
-    """
-
-    def __init__(self, notifier: "BaseNotifier") -> None:
-        self.notifier = notifier
-
-    def __call__(self, context: "Context") -> None:
-        note = getattr(context.get("dag_run"), "note", None) or ""
-        if not note.startswith(STILL):
-            self.notifier(context)
 
 
 def dag_arguments(alerts: "Alerts | None") -> dict[str, Any]:
@@ -40,7 +22,7 @@ def dag_arguments(alerts: "Alerts | None") -> dict[str, Any]:
     if alerts is None:
         return {}
     try:
-        callbacks = [OncePerIncident(_built(one, "")) for one in alerts.on_failure]
+        callbacks = [_built(one, "") for one in alerts.on_failure]
         deadlines = [] if alerts.deadline_seconds is None else _deadlines(alerts.on_deadline, alerts.deadline_seconds)
     except ConfigError:
         return {}

@@ -8,16 +8,31 @@ import logging
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from strait_airflow.noticing import Judged
 from strait_airflow.page_address import page_address
+from strait_airflow.verdict import Incident, note_lines, verdict_of
 
 if TYPE_CHECKING:
     from strait.planning.review.approval import ShownPlan
+    from strait_airflow.control import Store
 
 log = logging.getLogger(__name__)
 
+
+class XComs(Protocol):
+    """The task instance, as far as it is used."""
+
+    run_id: str
+
+    def xcom_push(self, key: str, value: Any) -> None: ...
+
+
 APPROVE, REJECT = "Approve", "Reject"
+UNANSWERED = "unanswered"
+"""Key of the asset's state under which a request that nobody answered is stored: fingerprint, and since when."""
+
 _BODY_LINES_MOST = 200  # Airflow stores it in its database, and no operator reads more
 
 
@@ -46,29 +61,53 @@ def look(link: str) -> dict[str, Any]:
     return {"shown": shown.as_data(), "body": _body(shown)}
 
 
-def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any], store: "Store", ti: "XComs") -> str:
     """Apply the shown plan if it was approved. Store a user's rejection, so that these changes are not proposed again.
 
+    Args:
+        store: the state of the link's asset.
+        ti: takes the note of the run.
+
     Raises:
-        AirflowFailException: the request was not answered, or the changes would now differ from the shown ones; the next run asks
-            again.
+        AirflowFailException: the request was not answered, for the first time within a day, or the changes would now differ
+            from the shown ones; the next run asks again.
     """
     from strait.planning.review.approval import ShownPlan
     from strait_airflow.control import live_control
-    from strait_airflow.errors import airflow_errors, raise_for
+    from strait_airflow.errors import airflow_errors
 
     with airflow_errors():
         shown = ShownPlan.parse(json.dumps(found["shown"]), where=f"what link {link} was asked about")
     who = (answer.get("responded_by_user") or {}).get("name")
     if answer["chosen_options"] != [APPROVE]:
         if who is None:
-            changes = f"{len(shown.effects)} changes wait for approval"
-            raise_for(f"link {link}: nobody has answered: {changes}, and the next run asks again", retriable=False)
+            return _unanswered(link, shown, store, ti)
+        store.set(UNANSWERED, {})
         _remember(link, shown, who)
         return _said(f"link {link}: rejected by {who}; nothing is done")
+    store.set(UNANSWERED, {})
     log.info("link %s: approved by %s", link, who)
     with airflow_errors(), live_control(link) as control:
         return _said(control.apply(shown=shown).as_text())
+
+
+def _unanswered(link: str, shown: "ShownPlan", store: "Store", ti: "XComs") -> str:
+    """Fail for a request that nobody answered; return a line if a run has failed for it within a day."""
+    from strait.waiting import unix_ms
+    from strait_airflow.errors import raise_for
+    from strait_airflow.graph import NOTE
+
+    incident = Incident(f"unanswered {shown.fingerprint}", f"link {link}: nobody has answered: {_waiting(shown)}")
+    result = verdict_of((), (), [incident], Judged.of(store.get(UNANSWERED)), ti.run_id, unix_ms())
+    store.set(UNANSWERED, result.judged.data())
+    ti.xcom_push(NOTE, "\n".join(note_lines(result, (), "")))
+    if result.is_red:
+        raise_for(incident.line, retriable=False)
+    return _said(result.headline)
+
+
+def _waiting(shown: "ShownPlan") -> str:
+    return f"{len(shown.effects)} changes wait for approval, and the next run asks again"
 
 
 def _rejected(link: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from strait.waiting import unix_ms
 from strait_airflow.noticing import ACTED, WORK, Acted, reasons_of
 from strait_airflow.steps import ASK, Run, Steps, begin, last
 from strait_airflow.submitting import due_applications
+from strait_airflow.verdict import Failure
 from strait_airflow.watching import look_at
 
 if TYPE_CHECKING:
@@ -40,17 +41,21 @@ class Monitored(NamedTuple):
 
     Attributes:
         due: the applications that need an action, one for each instance of `submit`; see `submit`.
-        failures: messages of failed steps; the steps that do not depend on them were done.
+        failures: failed steps; the steps that do not depend on them were done.
         reasons: why the run was started.
         done: the result, in one line.
         measure: whether metrics can be read, and have not just been.
+        planned: whether it planned, or tried to.
+        planning: those of the failures that are of planning.
     """
 
     due: list[dict[str, Any]]
-    failures: list[str]
+    failures: list[Failure]
     reasons: list[str]
     done: str
     measure: bool = True
+    planned: bool = True
+    planning: list[Failure] = []  # noqa: RUF012  never changed
 
 
 def monitor(link: str, notices: Sequence[Mapping[str, Any]], store: Store, run: Run, *, restart: str = "") -> Monitored:
@@ -70,7 +75,7 @@ def monitor(link: str, notices: Sequence[Mapping[str, Any]], store: Store, run: 
         log.info("because: %s", reason)
     if not notices and not restart and not run.cleared and not acted.failed and acted.planned_at_ms >= run.after_ms:
         done = "nothing new: a run has planned after this one was requested"
-        return Monitored([], [], reasons, last(done), measure=False)
+        return Monitored([], [], reasons, last(done), measure=False, planned=False)
     facts = [notice["seen"] for notice in notices]
     at_ms = run.after_ms if facts else max(run.after_ms, acted.seen_at_ms)
     latest = acted.with_facts(at_ms, facts or [look_at(link)])
@@ -82,7 +87,7 @@ def monitor(link: str, notices: Sequence[Mapping[str, Any]], store: Store, run: 
         not run.manual and acted.failed in ("", ASK) and acted.seen.get("settings") in (None, seen.get("settings"))
     )
     line, everything = (
-        (steps.run(lambda: apply(link, store, may_ask=may_ask)) or ("", False)) if planned else ("", False)
+        (steps.run(lambda: apply(link, store, may_ask=may_ask), plans=True) or ("", False)) if planned else ("", False)
     )
     if everything:
         seen.pop(WORK, None)  # the same work is new if it appears again
@@ -95,7 +100,9 @@ def monitor(link: str, notices: Sequence[Mapping[str, Any]], store: Store, run: 
     store.set(ACTED, latest._replace(acting=Acted.of(store.get(ACTED)).acting).data())
     parts = [line, *(f"{one['name']}: {one['because']}" for one in found), *(["failed"] if steps.failures else [])]
     done = last("; ".join(part for part in parts if part) or "no application needs an action")
-    return Monitored(found, steps.failures, reasons, done, measure=not steps.destination_is_away)
+    return Monitored(
+        found, steps.failures, reasons, done, not steps.destination_is_away, planned, planning=steps.planning
+    )
 
 
 def apply(link: str, store: Store | None = None, *, may_ask: bool = False) -> tuple[str, bool]:
@@ -153,28 +160,30 @@ def _check_settings(control: "Control") -> None:
 
 def metrics(link: str) -> tuple[str, "tuple[Need, ...]"]:
     """Log a line of metrics for each topic, and send them as gauges. Return the first line, and the actions of an operator
-    that the link needs."""
+    that the link needs.
+
+    Raises:
+        StraitError
+    """
     from strait.control.needs import Needs
     from strait.state.link_handle import ConfiguredLink
     from strait_airflow import gauges
     from strait_airflow.applications import supervisor
-    from strait_airflow.errors import airflow_errors
     from strait_airflow.settings import clusters_of
 
-    with airflow_errors(link):
-        file = clusters_of(link)
-        of = ConfiguredLink.of(file, link)
-        with of.state("plan", "map", "reports") as state:
-            state.catch_up()
-            if not state.plans:
-                return _logged(["no plan was ever published: there is nothing to measure"]), ()
-            earlier, until = dict(state.reports), time.monotonic() + METRICS_SECONDS
-            while time.monotonic() < until:
-                state.poll(0.5)
-            measured = gauges.measure(file, link, state, earlier)
-            dying = supervisor(file, link).dying(state.plans.values())
-            needs = Needs(of).of(state, measured.statuses, dying)
-        return _logged(measured.lines or ["no topic is replicated"]), needs
+    file = clusters_of(link)
+    of = ConfiguredLink.of(file, link)
+    with of.state("plan", "map", "reports") as state:
+        state.catch_up()
+        if not state.plans:
+            return _logged(["no plan was ever published: there is nothing to measure"]), ()
+        earlier, until = dict(state.reports), time.monotonic() + METRICS_SECONDS
+        while time.monotonic() < until:
+            state.poll(0.5)
+        measured = gauges.measure(file, link, state, earlier)
+        dying = supervisor(file, link).dying(state.plans.values())
+        needs = Needs(of).of(state, measured.statuses, dying)
+    return _logged(measured.lines or ["no topic is replicated"]), needs
 
 
 def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> "Control":

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
+from strait_airflow.verdict import Failure
+
 if TYPE_CHECKING:
     from strait.errors import StraitError
 
@@ -37,6 +39,26 @@ def described(error: "StraitError", link: str = "") -> str:
     except StraitError:
         return text
     return f"{text}; its properties come from {origin}" if origin else text
+
+
+def failure_of(error: "StraitError", link: str) -> Failure:
+    """Return the failure of a step. See `described`."""
+    return Failure(cause_of(error), described(error, link))
+
+
+def cause_of(error: "StraitError") -> str:
+    """Return the cause of an error, the same for every operation that fails for it, whenever that is."""
+    from strait.errors import ClusterUnavailable, ConfigError, LoginRejected, OtherCluster
+    from strait.text import without_numbers
+
+    text = one_line(str(error))
+    if isinstance(error, ConfigError):
+        return text  # after each edit, a number is another mistake
+    if isinstance(error, ClusterUnavailable) and not isinstance(error, OtherCluster):
+        return f"cluster {error.cluster}: does not respond"
+    if isinstance(error, LoginRejected):
+        return f"cluster {error.cluster}: rejects the credentials"
+    return without_numbers(text)
 
 
 def one_line(text: str) -> str:

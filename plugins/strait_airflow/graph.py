@@ -6,7 +6,7 @@ if Airflow itself does: its failed steps are judged by `verdict`, whose state is
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from strait_airflow.steps import Run, begin, last, utc_text
 if TYPE_CHECKING:
     from airflow.sdk import Asset
     from airflow.sdk.definitions.context import Context
+
+    from strait_airflow.verdict import Failure, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +37,14 @@ def monitor(link: str, asset: "Asset", context: "Context") -> list[dict[str, Any
     notices = [event.extra["payload"] for event in _events(asset, context) if "payload" in event.extra]
     store, restart = context["asset_state_store"][asset], context["params"]["restart"]
     found = control.monitor(link, notices, store, _run(context), restart=restart)
-    context["ti"].xcom_push(OUTCOME, {**found._asdict(), "due": []})
+    plain = {"due": [], "failures": _plain(found.failures), "planning": _plain(found.planning)}
+    context["ti"].xcom_push(OUTCOME, found._asdict() | plain)
     return found.due
+
+
+def _plain(failures: "Iterable[Failure]") -> list[list[str]]:
+    """Return failures as `Failure(*each)` takes them from an XCom."""
+    return [list(failure) for failure in failures]
 
 
 def submit(link: str, asked: Mapping[str, Any], context: "Context") -> dict[str, Any]:
@@ -48,7 +56,7 @@ def submit(link: str, asked: Mapping[str, Any], context: "Context") -> dict[str,
     restart = asked["restart"] if attempt == 1 else ""
     if cleared_alone(ti.try_number, ti.max_tries, run.cleared, asked["cleared"]):
         restart = "the task was cleared"
-    with _reported(context):
+    with _reported(link, context):
         return submitting.submit(link, asked, restart=restart)
 
 
@@ -67,62 +75,53 @@ def cleared_alone(try_number: int, max_tries: int, cleared: int, cleared_before:
     return try_number > 1 and attempt_of(try_number, max_tries) == 1 and cleared > cleared_before
 
 
-def metrics(link: str, context: "Context") -> str:
-    """Run `control.metrics`, also after a failure."""
-    from strait_airflow import control
-
-    outcome = _outcome(context)
-    if not outcome.get("measure", True):
-        begin(link)
-        return last("not measured: " + ("its destination does not respond" if outcome["failures"] else outcome["done"]))
-    with _reported(context):
-        line, needs = control.metrics(link)
-    context["ti"].xcom_push(NEEDS, [[need.id, need.line] for need in needs])
-    return last(line)
-
-
 def verdict(link: str, asset: "Asset", context: "Context") -> str:
-    """Fail with one line for each thing that needs an operator, whether this run found it or an earlier one.
+    """Fail if something needs an operator that no run was red for within a day, with one line for each thing.
 
     Raises:
         AirflowFailException
     """
     from strait_airflow.errors import raise_for
     from strait_airflow.run_notes import NOTE_CHARACTERS
-    from strait_airflow.verdict import STILL, Incident, note_lines, verdict_of
+    from strait_airflow.verdict import KNOWN, note_lines, unchanged
 
     begin(link)
     ti, run, outcome = context["ti"], _run(context), _outcome(context)
-    states = _states(context)
-    failed = [*_failures(context, states)]
-    store = context["asset_state_store"][asset]
+    store, now_ms = context["asset_state_store"][asset], unix_ms()
     judged = Judged.of(store.get(JUDGED))
-    found = ti.xcom_pull(task_ids=METRICS, key=NEEDS, default=None)
-    nothing_new = not outcome.get("measure", True) and not outcome["failures"]
-    needs = None if found is None else [Incident(*each) for each in found]
-    result = verdict_of(
-        [*outcome.get("failures", ()), *(text for _, text in failed)],
-        needs,
-        judged,
-        run.id,
-        unix_ms(),
-        submit_failed=any(task == SUBMIT for task, _ in failed),
-    )
-    if nothing_new:  # the run that has planned instead has judged, or will
-        store.set(JUDGED, judged.ending(run.id, unix_ms()).data())
-        if judged.known:
-            raise_for(f"{STILL}: {', '.join(judged.known)}; {outcome['done']}", retriable=False)
-        return last(outcome["done"])
+    if outcome["measure"] or outcome["failures"]:
+        result = _verdict(context, outcome, judged, run, now_ms)
+    else:  # the run that has planned instead has judged, or will
+        result = unchanged(judged, run.id, now_ms)
     store.set(JUDGED, result.judged.data())
-    since = utc_text(result.since_ms).removesuffix(" UTC")
-    lines = note_lines(result, outcome.get("reasons", ()), f"done: {outcome.get('done', '')}", since)
+    lines = note_lines(result, outcome["reasons"], f"done: {outcome['done']}")
     ti.xcom_push(NOTE, "\n".join(lines)[: NOTE_CHARACTERS + 1])  # so that the note shows that it is cut
     for line in result.lines:
-        log.error("needs an operator: %s", line)
-    if result.lines:
+        if result.is_red:
+            log.error("needs an operator: %s", line)
+        else:
+            log.warning("%s %s: %s", KNOWN, utc_text(result.since_ms), line)
+    if result.is_red:
         more = f" (and {len(result.lines) - 1} more, above)" if len(result.lines) > 1 else ""
         raise_for(f"{result.headline}{more}", retriable=False)
     return last(f"{outcome['done']}; {result.headline}")
+
+
+def _verdict(context: "Context", outcome: Mapping[str, Any], judged: Judged, run: Run, now_ms: int) -> "Verdict":
+    from strait_airflow.verdict import Failure, Incident, verdict_of
+
+    failed = dict(_failures(context, _states(context)))
+    found = decoded(context["ti"].xcom_pull(task_ids=METRICS, key=NEEDS, default=None))
+    return verdict_of(
+        [Failure(*each) for each in outcome["planning"]],
+        [*(Failure(*each) for each in outcome["failures"]), *failed.values()],
+        None if found is None else [Incident(*each) for each in found],
+        judged,
+        run.id,
+        now_ms,
+        planned=outcome["planned"],
+        submit_failed=any(task.startswith(SUBMIT) for task in failed),
+    )
 
 
 def _run(context: "Context") -> Run:
@@ -138,26 +137,34 @@ def _events(asset: "Asset", context: "Context") -> Sequence[Any]:
 
 
 def _outcome(context: "Context") -> Mapping[str, Any]:
-    """Return the outcome of `monitor`; empty if it failed."""
+    """Return the outcome of `monitor`; one without anything if it failed."""
     found = context["ti"].xcom_pull(task_ids=MONITOR, key=OUTCOME, default=None)
-    return found if isinstance(found, dict) else {"done": "", "failures": [], "reasons": []}
+    nothing = {"done": "", "failures": [], "planning": [], "reasons": [], "measure": True, "planned": False}
+    return nothing | found if isinstance(found, dict) else nothing
 
 
 @contextmanager
-def _reported(context: "Context") -> Iterator[None]:
-    """Pass the message of a failed task on to `verdict`."""
-    from airflow.sdk.exceptions import AirflowException
+def _reported(link: str, context: "Context") -> Iterator[None]:
+    """Pass the failure of a task on to `verdict`."""
+    from strait.errors import StraitError
+    from strait_airflow.errors import failure_of, raise_for
 
     try:
         yield
-    except AirflowException as error:
-        context["ti"].xcom_push(FAILED, str(error))
-        raise
+    except StraitError as error:
+        failure = failure_of(error, link)
+        context["ti"].xcom_push(FAILED, list(failure))
+        raise_for(failure.text, retriable=error.retriable)
 
 
-def plain(text: str | None) -> str | None:
-    """Return the text of an XCom; the triggerer encodes those that it pushes once more, as JSON."""
-    return json.loads(text) if text is not None and text.startswith('"') else text
+def decoded(value: Any) -> Any:
+    """Return the value of an XCom; the triggerer encodes those that it pushes once more, as JSON."""
+    if not (isinstance(value, str) and value.startswith(('"', "[", "{"))):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value  # a worker's
 
 
 def _states(context: "Context") -> Mapping[str, str]:
@@ -167,17 +174,23 @@ def _states(context: "Context") -> Mapping[str, str]:
     return {name: str(state) for name, state in found.get(ti.run_id, {}).items()}
 
 
-def _failures(context: "Context", states: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the failed task instances with their messages. A start that failed because the application exited is none: it
+def _failures(context: "Context", states: Mapping[str, str]) -> "Iterator[tuple[str, Failure]]":
+    """Yield the failed task instances with their failures. A start that failed because the application exited is none: it
     is submitted again, and one that exits again and again is a need."""
+    from strait_airflow.verdict import Failure
+
     ti = context["ti"]
     for name, state in sorted(states.items()):
         if state != "failed":
             continue
         task, _, index = name.partition("_")
         where: dict[str, Any] = {"map_indexes": int(index)} if index else {}
-        text = plain(ti.xcom_pull(task_ids=task, key=FAILED, default=None, **where))
-        if text is None:
-            yield task, f"task {name}: it ended without a result; its log shows the cause"
-        elif text:
-            yield task, str(text)
+        told = decoded(ti.xcom_pull(task_ids=task, key=FAILED, default=None, **where))
+        if told is None:
+            hint = _OF_TRIGGERER if task in (HEALTHY, METRICS) else ""
+            yield name, Failure(f"{task}: no result", f"task {name}: it ended without a result{hint}; see its log")
+        elif told:
+            yield name, Failure(*told)
+
+
+_OF_TRIGGERER = ", as when Airflow's triggerer does not run"

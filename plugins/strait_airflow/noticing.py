@@ -118,27 +118,34 @@ class Judged(NamedTuple):
     """The verdict of the last run of a link. Stored as JSON.
 
     Attributes:
-        known: `Need.id` -> since when it is known, in ms since 1970.
-        attention: digest of these, which the watch compares with its own.
+        known: identity of an incident -> since when it is known, in ms since 1970.
+        attention: digest of the needs among these, which the watch compares with its own.
         failed: an application could not be submitted.
         ended: run -> when it ended, in ms since 1970; only recent ones.
+        red: identity of an incident -> when a run was last red for it, in ms since 1970.
+        planning: the incidents that only a run that plans can find to be over.
     """
 
     known: Mapping[str, int] = {}
     attention: str = ""
     failed: bool = False
     ended: Mapping[str, int] = {}
+    red: Mapping[str, int] = {}
+    planning: Sequence[str] = ()
 
     @classmethod
     def of(cls, stored: Any) -> "Judged":
         """Return the value that `data` was called on; an empty one for any other stored data."""
         if not isinstance(stored, dict):
             return cls()
-        known, ended = _numbers(stored.get("known")), _numbers(stored.get("ended"))
-        return cls(known, str(stored.get("attention", "")), stored.get("failed") is True, ended)
+        known, ended, red = (_numbers(stored.get(key)) for key in ("known", "ended", "red"))
+        planning = stored.get("planning")
+        unplanned = tuple(map(str, planning)) if isinstance(planning, list) else ()
+        return cls(known, str(stored.get("attention", "")), stored.get("failed") is True, ended, red, unplanned)
 
     def data(self) -> dict[str, Any]:
-        return self._asdict() | {"known": dict(self.known), "ended": dict(self.ended)}
+        maps = {"known": dict(self.known), "ended": dict(self.ended), "red": dict(self.red)}
+        return self._asdict() | maps | {"planning": list(self.planning)}
 
     def ending(self, run: str, now_ms: int) -> "Judged":
         """Return the state after the end of a run."""

@@ -45,10 +45,12 @@ class RunNotes:
         self._ended(dag_run)
 
     def _ended(self, dag_run: "DagRun") -> None:
-        """Replace the note by that of `verdict`; keep the names of its user and of editors."""
-        if not _is_links(dag_run) or (found := _verdict(dag_run)) is None:
+        """Replace the note by that of the task that judged the run; keep the names of its user and of editors."""
+        if not _is_links(dag_run):
             return
-        dag_run.note = note_of([*found.splitlines(), *_people(dag_run)])
+        _name_starts(dag_run)
+        if (found := _judged(dag_run)) is not None:
+            dag_run.note = note_of([*found.splitlines(), *_people(dag_run)])
 
 
 def note_of(reasons: "Iterable[str]") -> str:
@@ -123,17 +125,29 @@ def _editor(dag_run: "DagRun", kind: str, name: str) -> str:
     return ""
 
 
-def _verdict(dag_run: "DagRun") -> str | None:
-    """Return the lines for the note that the run's `verdict` has made; None: that task did not run."""
+def _name_starts(dag_run: "DagRun") -> None:
+    """Give each instance of `healthy` the name that a worker gave that of `submit`: the triggerer names none."""
+    from strait_airflow.graph import HEALTHY, SUBMIT
+
+    if (session := _session(dag_run)) is None:
+        return
+    found = {(ti.task_id, ti.map_index): ti for ti in dag_run.get_task_instances(session=session)}
+    for (task, index), ti in found.items():
+        if task == HEALTHY and (submitted := found.get((SUBMIT, index))) is not None:
+            ti._rendered_map_index = submitted.rendered_map_index  # noqa: SLF001  Airflow has no other way
+
+
+def _judged(dag_run: "DagRun") -> str | None:
+    """Return the note that a task of the run has made, `verdict` or that of an approval; None: that did not run."""
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    from strait_airflow.graph import NOTE, VERDICT
+    from strait_airflow.graph import NOTE
 
     session = _session(dag_run)
     if session is None:
         return None
-    where = {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id, "task_id": VERDICT, "key": NOTE}
+    where = {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id, "key": NOTE}
     found = session.scalar(select(XComModel).filter_by(**where))
     return None if found is None else str(XComModel.deserialize_value(found))
 

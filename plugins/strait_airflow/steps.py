@@ -4,8 +4,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from strait_airflow.errors import described
+from strait_airflow.errors import failure_of
 from strait_airflow.page_address import page_address
+from strait_airflow.verdict import Failure
 
 if TYPE_CHECKING:
     from strait.errors import StraitError
@@ -34,24 +35,31 @@ class Run(NamedTuple):
 
 
 class Steps:
-    """Runs steps of which a failed one affects no other."""
+    """Runs steps of which a failed one affects no other. A cause that several steps report is one failure.
+
+    Attributes:
+        planning: the failures of planning.
+        failures: those of all steps.
+    """
 
     def __init__(self, link: str) -> None:
         self._link = link
         self._failed: list[StraitError] = []
-        self.failures: list[str] = []
+        self.planning: list[Failure] = []
+        self.failures: list[Failure] = []
 
-    def run(self, step: Callable[[], Any]) -> Any:
+    def run(self, step: Callable[[], Any], *, plans: bool = False) -> Any:
         """Return the result of the step; None if it failed."""
         from strait.errors import StraitError
 
         try:
             return step()
         except StraitError as error:
-            text = described(error, self._link)
-            if text not in self.failures:
-                log.error("%s", text)  # noqa: TRY400  messages are complete
-                self.failures.append(text)
+            failure = failure_of(error, self._link)
+            if failure.cause not in {known.cause for known in self.failures}:
+                log.error("%s", failure.text)  # noqa: TRY400  messages are complete
+                self.failures.append(failure)
+                self.planning += [failure] if plans else []
             self._failed.append(error)
             return None
 

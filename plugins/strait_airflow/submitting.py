@@ -123,28 +123,29 @@ def submit(link: str, asked: Mapping[str, Any], *, restart: str = "") -> dict[st
 
     Returns: its task group ("" if it is a pool's), whether it is a standby, its name, the time of its newest submission
         (`since_ms`, 0 if there is none), and `line`, the action taken.
+
+    Raises:
+        StraitError
     """
     from strait_airflow import pools
     from strait_airflow.applications import supervisor
-    from strait_airflow.errors import airflow_errors
 
     begin(link)
     group, standby, name = asked["group"], bool(asked["standby"]), asked["name"]
-    with airflow_errors(link):
-        file = _with_selection(link)
-        plans, proofs, reports = _plans(file, link)
-        supervise = supervisor(file, link, proofs)
-        if not _runs(file, link, asked, plans):
-            line = f"{name}: its task group has no plan any more"
+    file = _with_selection(link)
+    plans, proofs, reports = _plans(file, link)
+    supervise = supervisor(file, link, proofs)
+    if not _runs(file, link, asked, plans):
+        line = f"{name}: its task group has no plan any more"
+    else:
+        if restart:
+            supervise.end(name, restart)
+        if group:
+            done = supervise.ensure(plans[group], standby=standby, insist=bool(restart))
         else:
-            if restart:
-                supervise.end(name, restart)
-            if group:
-                done = supervise.ensure(plans[group], standby=standby, insist=bool(restart))
-            else:
-                done = pools.ensure(file, link, plans.values(), reports, standby=standby, insist=bool(restart))
-            line = "; ".join(done) or f"{name}: unwanted"
-        found = supervise.launcher.state(name)
+            done = pools.ensure(file, link, plans.values(), reports, standby=standby, insist=bool(restart))
+        line = "; ".join(done) or f"{name}: unwanted"
+    found = supervise.launcher.state(name)
     since_ms = found.submitted_at_ms if found is not None else 0
     return {"group": group, "standby": standby, "name": name, "since_ms": since_ms, "line": last(line)}
 

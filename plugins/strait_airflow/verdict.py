@@ -4,71 +4,125 @@ import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from strait.text import utc
 from strait_airflow.noticing import Judged
 
-STILL = "still needs an operator"
-"""First words of the note of a run whose incidents are all known: their notifiers were called before."""
+KNOWN = "known since"
+"""First words of the note of a green run whose incidents an earlier red run has reported."""
+
+RED_AGAIN_MS = 24 * 3600 * 1000
+"""An incident that lasts makes another run red after this time."""
 
 _KNOWN_MOST = 200
 """Incidents that are remembered. Further ones are new in each run."""
 
 
 class Incident(NamedTuple):
-    """Something that needs an operator. ``id`` is the same in every run that finds it."""
+    """Something that needs an operator. ``id`` is the same in every run that finds it, and differs for another cause."""
 
     id: str
     line: str
+
+
+class Failure(NamedTuple):
+    """A failed step. ``cause`` is the same for every step and run that fails for it; see `errors.cause_of`."""
+
+    cause: str
+    text: str
 
 
 class Verdict(NamedTuple):
     """The result for one run.
 
     Attributes:
-        lines: one for each incident, new ones first; none: no operator is needed.
+        lines: one for each incident that this run has found, new ones first; none: no operator is needed.
+        kept: further known incidents, which this run could not look for, by their identity.
         since_ms: when the oldest incident became known; 0: all are new, or there are none.
-        is_new: at least one incident is new.
+        is_red: an incident is new, or it is a day since a run was red for it.
         judged: the state to store.
     """
 
     lines: tuple[str, ...]
+    kept: tuple[str, ...]
     since_ms: int
-    is_new: bool
+    is_red: bool
     judged: Judged
 
     @property
     def headline(self) -> str:
-        if not self.lines:
-            return "needs no operator"
-        return f"needs an operator: {self.lines[0]}" if self.is_new else f"{STILL}: {self.lines[0]}"
+        if self.is_red:
+            return f"needs an operator: {self.lines[0]}"
+        if self.since_ms:
+            return f"{KNOWN} {utc(self.since_ms)} UTC: {[*self.lines, *self.kept][0]}"
+        return "needs no operator"
 
 
 def verdict_of(
-    failures: Iterable[str],
+    planning: Iterable[Failure],
+    others: Iterable[Failure],
     needs: Sequence[Incident] | None,
     judged: Judged,
     run: str,
     now_ms: int,
     *,
+    planned: bool = True,
     submit_failed: bool = False,
 ) -> Verdict:
-    """Return the verdict of a run.
+    """Return the verdict of a run. An incident that it could not look for stays known, so it is not new afterwards.
 
     Args:
-        failures: messages of the run's failed steps. A cause that several steps report is one incident.
-        needs: those of the link; None: unknown, so the known ones are kept.
+        planning: the failures of its planning. A cause that several steps report is one incident.
+        others: those of its other steps.
+        needs: those of the link; None: unknown.
         judged: the stored state.
+        planned: it has planned, or tried to.
+        submit_failed: an application could not be submitted.
     """
-    failed = {incident.id: incident for incident in map(_failure, failures)}
+    of_planning = {incident.id: incident for incident in map(_incident, planning)}
+    failed = of_planning | {one.id: one for one in map(_incident, others) if one.id not in of_planning}
     present = [*failed.values(), *(needs or ())]
-    known = judged.known
-    new = [incident for incident in present if incident.id not in known]
-    old = [incident for incident in present if incident.id in known]
-    kept = {} if needs is not None else {id_: at for id_, at in known.items() if not id_.startswith(_FAILURE)}
-    remembered = kept | {incident.id: known.get(incident.id, now_ms) for incident in present[:_KNOWN_MOST]}
-    attention = judged.attention if needs is None else attention_of(incident.id for incident in needs)
-    after = judged._replace(known=remembered, attention=attention, failed=submit_failed).ending(run, now_ms)
-    since_ms = min((known[incident.id] for incident in old), default=0)
-    return Verdict(tuple(incident.line for incident in (*new, *old)), since_ms, bool(new), after)
+    found, known = {incident.id for incident in present}, judged.known
+    unseen = {
+        id_: since
+        for id_, since in known.items()
+        if id_ not in found and _is_unseen(id_, judged, planned=planned, needs_known=needs is not None)
+    }
+    due = [one.id for one in present if _is_due(judged.red.get(one.id), judged.ended.get(run), now_ms)]
+    remembered = unseen | {one.id: known.get(one.id, now_ms) for one in present[:_KNOWN_MOST]}
+    red = {id_: now_ms if due and id_ in found else judged.red.get(id_, 0) for id_ in remembered}
+    after = judged._replace(
+        known=remembered,
+        red=red,
+        planning=tuple(sorted({*of_planning, *(() if planned else judged.planning)} & remembered.keys())),
+        attention=judged.attention if needs is None else attention_of(incident.id for incident in needs),
+        failed=submit_failed,
+    ).ending(run, now_ms)
+    new = [one.line for one in present if one.id not in known]
+    old = [f"{one.line}{_since(known[one.id]) if due else ''}" for one in present if one.id in known]
+    since_ms = min((since for id_, since in known.items() if id_ in found or id_ in unseen), default=0)
+    kept = tuple(id_.removeprefix(_FAILURE) for id_ in unseen)
+    return Verdict((*new, *old), kept, since_ms, bool(due), after)
+
+
+def unchanged(judged: Judged, run: str, now_ms: int) -> Verdict:
+    """Return the verdict of a run that has looked for nothing."""
+    kept = tuple(id_.removeprefix(_FAILURE) for id_ in judged.known)
+    return Verdict((), kept, min(judged.known.values(), default=0), False, judged.ending(run, now_ms))
+
+
+def _since(at_ms: int) -> str:
+    return f" ({KNOWN} {utc(at_ms)} UTC)"
+
+
+def _is_due(red_ms: int | None, judged_ms: int | None, now_ms: int) -> bool:
+    """Return whether an incident makes a run red. One that made this run red does so again if it is judged anew, as after a
+    worker that died."""
+    return red_ms is None or red_ms == judged_ms or now_ms - red_ms >= RED_AGAIN_MS
+
+
+def _is_unseen(id_: str, judged: Judged, *, planned: bool, needs_known: bool) -> bool:
+    """Return whether a run could not find out if the incident lasts."""
+    return not needs_known if not id_.startswith(_FAILURE) else not planned and id_ in judged.planning
 
 
 def attention_of(ids: Iterable[str]) -> str:
@@ -77,22 +131,23 @@ def attention_of(ids: Iterable[str]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest() if text else ""
 
 
-def note_lines(verdict: Verdict, reasons: Collection[str], done: str, since: str) -> list[str]:
+def note_lines(verdict: Verdict, reasons: Collection[str], done: str) -> list[str]:
     """Return the lines of the run's note: incidents first, if there are any, and why the run was started.
 
     Args:
         done: the result of the run, in one line.
-        since: when the oldest known incident became known, as text.
     """
-    if not verdict.lines:
-        return [*reasons, *([done] if done else [])]
-    head = "needs an operator:" if verdict.is_new else f"{STILL}, since {since} UTC:"
-    return [head, *(f"- {line}" for line in verdict.lines), *(f"run because: {reason}" for reason in reasons)]
+    result = [done] if done else []
+    if not (verdict.lines or verdict.kept):
+        return [*reasons, *result]
+    head = "needs an operator:" if verdict.is_red else f"{KNOWN} {utc(verdict.since_ms)} UTC:"
+    because = [f"run because: {reason}" for reason in reasons]
+    incidents = [f"- {line}" for line in (*verdict.lines, *verdict.kept)]
+    return [head, *incidents, *because, *([] if verdict.is_red else result)]
 
 
 _FAILURE = "failure "
 
 
-def _failure(message: str) -> Incident:
-    """Return the incident of a failed step. Its identity is the component that the message names first."""
-    return Incident(f"{_FAILURE}{message.partition(':')[0]}", message)
+def _incident(failure: Failure) -> Incident:
+    return Incident(f"{_FAILURE}{failure.cause}", failure.text)

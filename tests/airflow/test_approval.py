@@ -42,6 +42,27 @@ def copies(clusters: Any, prefix: str) -> list[str]:
     return sorted(topic for topic in there if topic.startswith(prefix))
 
 
+class Store(dict):
+    """The state of the link's asset, without Airflow's database."""
+
+    set = dict.__setitem__
+
+
+class Task:
+    """A task instance."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.xcoms: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.xcoms[key] = value
+
+
+def act(link: str, found: dict[str, Any], answer: dict[str, Any], store: Store | None = None, run: str = "r") -> str:
+    return approval.act(link, found, answer, Store() if store is None else store, Task(run))
+
+
 def stored(found: dict[str, Any]) -> dict[str, Any]:
     """As it comes out of Airflow's database."""
     return json.loads(json.dumps(found))
@@ -56,10 +77,12 @@ def test_nothing_is_done_until_somebody_approves_and_then_just_that(link, cluste
     assert (
         f"2 changes to approve:\n+ copies    {link}: from earliest\n+ creates   {link}: 2 partitions" in found["body"]
     )
+    store = Store()
     with pytest.raises(AirflowFailException, match=r"nobody has answered: . changes wait for approval"):
-        approval.act(link, found, UNANSWERED)
+        act(link, found, UNANSWERED, store, "r1")
+    assert act(link, found, UNANSWERED, store, "r2").startswith("known since "), "one red run for one request"
     assert copies(clusters, link) == []
-    assert approval.act(link, found, APPROVED).startswith(f"created   {link}")
+    assert act(link, found, APPROVED, store).startswith(f"created   {link}")
     assert copies(clusters, link) == [link]
     with pytest.raises(AirflowSkipException, match="no change needs approval"):
         approval.look(link)
@@ -72,7 +95,7 @@ def test_what_is_not_what_was_shown_is_refused_and_asked_anew(link, clusters):
     found = stored(approval.look(link))
     create(clusters, f"{link}-more")
     with pytest.raises(AirflowFailException) as refused:
-        approval.act(link, found, APPROVED)
+        act(link, found, APPROVED)
     assert f"not shown: copies {link}-more" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert copies(clusters, link) == []
@@ -95,13 +118,13 @@ def test_what_was_shown_cannot_be_changed_on_the_way(link):
     found = stored(approval.look(link))
     found["shown"]["effects"] = []
     with pytest.raises(AirflowFailException, match="it was edited"):
-        approval.act(link, found, APPROVED)
+        act(link, found, APPROVED)
 
 
 def test_a_pause_needs_no_approval_and_names_who_asked_for_it(link):
     with pytest.raises(AirflowFailException, match="it has no plan yet"):
         pausing.change(link, "pause", "", "", by="ann")
-    approval.act(link, stored(approval.look(link)), APPROVED)
+    act(link, stored(approval.look(link)), APPROVED)
     assert "published plan 2 of group default" in pausing.change(link, "pause", f"{link}:1", "a test", by="ann")
     assert control.apply(link)[0].startswith("plan 2 stays as it is")
     assert "1 of 2 partitions waiting: paused" in control.metrics(link)[0]

@@ -1,22 +1,24 @@
 """The DAG file: what it declares, how cheap it is to parse, and what it does with bad configuration."""
 
 import ast
+import json
 import os
 import re
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
+from pkgutil import resolve_name
 
 import pytest
 import yaml
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.trigger import Trigger
+from airflow.serialization.decoders import smart_decode_trigger_kwargs
+from airflow.serialization.serialized_objects import DagSerialization
 
-from strait_airflow.alerts import OncePerIncident
 from strait_airflow.settings import live_settings
 from strait_airflow.triggers import LinkTrigger
-from strait_airflow.verdict import STILL
 
 pytestmark = [pytest.mark.airflow, pytest.mark.core]
 
@@ -66,9 +68,25 @@ def test_no_run_is_made_up_for_the_past_and_none_overlaps_or_hangs(bag):
         assert all(task.execution_timeout for task in dag.tasks)
 
 
+IN_TRIGGERER = {"healthy": timedelta(minutes=8), "metrics": timedelta(minutes=2)}
+
+
+def test_the_scheduler_starts_what_the_triggerer_runs_without_a_worker(bag):
+    stored = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(bag.dags["strait_shop"]))))
+    for name, within in IN_TRIGGERER.items():
+        task = stored.get_task(name)
+        assert (task.start_from_trigger, task.retries, task.execution_timeout) == (True, 0, within)
+        start = task.start_trigger_args
+        row = Trigger(classpath=start.trigger_cls, kwargs=start.trigger_kwargs)
+        given = {key: smart_decode_trigger_kwargs(value) for key, value in row.kwargs.items()}
+        trigger = resolve_name(start.trigger_cls)(**given)
+        assert (trigger.link, start.timeout) == ("shop", within), "or Airflow would wait for a dead triggerer for ever"
+        assert trigger.serialize() == (start.trigger_cls, {"link": "shop"})
+
+
 def test_a_stop_of_airflow_does_not_make_a_run_red(bag):
     for dag in bag.dags.values():
-        tasks = [task for task in dag.tasks if task.task_id != "healthy"]  # which no worker runs
+        tasks = [task for task in dag.tasks if task.task_id not in IN_TRIGGERER]
         assert all(task.retries == 1 and task.retry_delay <= timedelta(seconds=10) for task in tasks)
 
 
@@ -147,20 +165,11 @@ def test_notifiers_and_a_deadline_of_the_links_file_are_the_dags(parse):
     assert bag.import_errors == {}
     shop, bank, asking = (bag.dags[name] for name in ("strait_shop", "strait_bank", "strait_shop_approval"))
     (callback,) = shop.on_failure_callback
-    assert callback.notifier.to == "oncall@example.com"
+    assert callback.to == "oncall@example.com"
     assert (bank.on_failure_callback, bank.deadline) == (None, None) or not bank.deadline
     (deadline,) = shop.deadline
     assert deadline.interval == timedelta(minutes=15)
     assert len(asking.on_failure_callback) == len(asking.get_task("ask").notifiers) == 1
-
-
-def test_a_notifier_is_called_once_for_an_incident():
-    called = []
-    once = OncePerIncident(called.append)
-    for note in ("needs an operator:\n- x", None, f"{STILL}, since 10:00:\n- x"):
-        once({"dag_run": SimpleNamespace(note=note)})
-    once({})
-    assert len(called) == 3
 
 
 @pytest.mark.parametrize(

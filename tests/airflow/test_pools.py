@@ -186,10 +186,13 @@ def let_applications_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def started(link: str, done: dict[str, Any]) -> TriggerEvent:
-    trigger = StartTrigger(link=link, group=done["group"], standby=done["standby"], since_ms=done["since_ms"])
+    class AfterSubmit(StartTrigger):
+        async def of_task(self, task: str, key: str, *, same_index: bool = False) -> Any:
+            assert (task, key, same_index) == ("submit", "return_value", True)
+            return done
 
     async def first() -> TriggerEvent:
-        return await anext(trigger.run())
+        return await anext(AfterSubmit(link=link).run())
 
     return asyncio.run(first())
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 from confluent_kafka import Producer
 
 from strait.cli.cycles import Cycles
 from strait.config.links import Spark, load_link
+from strait.errors import StraitError
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch.applications import RESTART_LIMIT
 from strait.launch.base import State
@@ -26,6 +27,7 @@ from strait.reasons import Reason
 from strait.waiting import unix_ms
 from strait_airflow import control
 from strait_airflow.applications import launcher
+from strait_airflow.errors import failure_of
 from strait_airflow.failing_over import fail_over, rehearse
 from strait_airflow.noticing import ACTED, JUDGED, Acted, Judged
 from strait_airflow.steps import Run
@@ -111,9 +113,10 @@ def act(link: str, notices, store: Store, *, restart: str = "", by: str = "Airfl
     for asked in found.due:
         try:
             lines.append(submit(link, asked, restart=asked["restart"])["line"])
-        except AirflowException as error:
-            failures.append(str(error))
-    verdict = verdict_of(failures, (), Judged.of(store.get(JUDGED)), run.id, unix_ms())
+        except StraitError as error:
+            failures.append(failure_of(error, link))
+    judged = Judged.of(store.get(JUDGED))
+    verdict = verdict_of(found.planning, failures, (), judged, run.id, unix_ms(), planned=found.planned)
     store.set(JUDGED, verdict.judged.data())
     if verdict.lines:
         raise AirflowFailException("; ".join(verdict.lines))
@@ -139,12 +142,15 @@ def test_apply_creates_and_publishes_once(link, clusters):
 
 
 @pytest.mark.core
-def test_a_run_does_all_there_is_to_do_and_then_the_watch_is_quiet(link, spark_submit_is_a_stand_in):
+def test_a_run_does_all_there_is_to_do_and_then_the_watch_is_quiet(link, spark_submit_is_a_stand_in, caplog):
+    caplog.set_level(logging.INFO, logger="strait_airflow")
     store = Store()
     first = fire(watch(link, store))
     assert first["plan"]
     assert first["reasons"] == ["no run has acted upon this link yet"]
     assert act(link, [first], store).startswith("plan 1: 2 partitions of 1 topics")
+    lines = [record.getMessage() for record in caplog.records if record.name == "strait_airflow.control"]
+    assert len(lines) == len(set(lines)), "each line once"
     assert fire(watch(link, store), within_seconds=8) is None
     assert launcher(Spark()).state(f"strait-{link}-default").state.alive
 
@@ -448,7 +454,9 @@ def test_a_cluster_that_cannot_be_asked_is_said_and_tried_again(link, clusters, 
     )
     found = fire(watch(link, store))
     assert any(reason.startswith("cluster b: ") for reason in found["reasons"])
-    with pytest.raises(AirflowFailException, match="cluster b: "):
+    with pytest.raises(
+        AirflowFailException, match=r"cluster b: .*; its properties come from Airflow Connection strait_b$"
+    ):
         act(link, [found], store)
     assert store[ACTED]["failed"] == "retriable"
     monkeypatch.delenv("AIRFLOW_CONN_STRAIT_B")

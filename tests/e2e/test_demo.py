@@ -69,9 +69,21 @@ def test_up_ends_with_every_part_running_and_every_topic_copied_in_both_directio
     assert copied["back", "shipments"] >= 9_000
 
 
-def test_one_partition_waits_for_a_reason_and_all_others_are_copied(up):
-    waiting = {topic["topic"]: topic["waiting"] for topic in up["topics"] if topic["waiting"]}
-    assert waiting == {"invoices": {"batch_too_large": 1}}
+def test_nothing_waits_and_every_run_is_green(up, client):
+    assert [topic["topic"] for topic in up["topics"] if topic["waiting"]] == []
+    for dag in ("strait_shop", "strait_back"):
+        eventually(lambda dag=dag: states(client, dag) == {"success"}, what=f"{dag}: every run is green")
+
+
+@pytest.fixture(scope="module")
+def client(up) -> Iterator[AirflowClient]:
+    made = AirflowClient(up["airflow"]["url"], up["airflow"]["user"], up["airflow"]["password"])
+    yield made
+    made.close()
+
+
+def states(client: AirflowClient, dag: str) -> set[str]:
+    return {run["state"] for run in client.runs(dag)}
 
 
 def test_the_group_that_consumes_on_the_source_is_kept_ready_on_the_destination(demo, up):
@@ -107,14 +119,37 @@ def test_the_ports_that_are_open_to_other_hosts_are_the_named_ones(up):
     assert set(up["airflow"]["log_ports"]) <= everywhere and not local & everywhere
 
 
-def test_the_log_of_a_task_and_a_button_on_its_page_lead_to_the_link(up):
+def test_the_log_of_a_task_and_a_button_on_its_page_lead_to_the_link(up, client):
     address = f"{up['page']}#/link/shop"
-    client = AirflowClient(up["airflow"]["url"], up["airflow"]["user"], up["airflow"]["password"])
     run = client.runs("strait_shop")[-1]["dag_run_id"]
     assert f"on the page: {address}" in client.task_log("strait_shop", run, "monitor")
     buttons = client._call("GET", f"/api/v2/dags/strait_shop/dagRuns/{run}/taskInstances/monitor/links")
     assert buttons["extra_links"] == {"Strait": address}
-    client.close()
+
+
+def test_an_invoice_that_is_rejected_is_one_red_run_and_quarantining_it_a_green_one(demo, client):
+    before = {run["dag_run_id"] for run in client.runs("strait_shop")}
+    assert demo("reject").returncode == 0
+
+    def newest(state: str) -> dict[str, Any] | None:
+        runs = [run for run in client.runs("strait_shop") if run["dag_run_id"] not in before]
+        return runs[0] if runs and runs[0]["state"] == state else None
+
+    red = eventually(lambda: newest("failed"), what="a red run", within_seconds=240)
+    assert "topic invoices " in red["note"] and "batch_too_large" in red["note"]
+    by_hand = client.trigger("strait_shop")
+    assert client.wait_for_run("strait_shop", by_hand, 180) == "success"
+    assert client.run("strait_shop", by_hand)["note"].startswith("known since ")
+    topics = json.loads(client._call("GET", "/api/v2/variables/strait_topics_shop")["value"])
+    topics["rules"][0]["on_refused"] = "quarantine"
+    client.set_variable("strait_topics_shop", json.dumps(topics))
+
+    def over() -> dict[str, Any] | None:
+        run = newest("success")
+        return run if run is not None and "known since" not in run["note"] else None
+
+    assert "needs an operator" not in eventually(over, what="a run without it", within_seconds=240)["note"]
+    assert [run["state"] for run in client.runs("strait_shop")].count("failed") == 1
 
 
 def test_it_stays_below_four_gigabytes(up):

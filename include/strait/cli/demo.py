@@ -76,6 +76,26 @@ def status(output: OutputOption = Output.TABLE) -> None:
         raise typer.Exit(1)
 
 
+@app.command(cls=Command, epilog=examples("demo reject"))
+def reject(output: OutputOption = Output.TABLE) -> None:
+    """Write an invoice that the destination rejects, so that its partition waits for an operator."""
+    from strait.demo.folder import MOST_INVOICE_BYTES, SOURCE, DemoFolder
+    from strait.demo.generator import write_scan
+    from strait.errors import SetupError
+
+    clusters = DemoFolder().clusters
+    if not clusters:
+        raise SetupError("demo reject: no demo is running", hint="`strait demo` starts one")
+    write_scan(clusters[SOURCE])
+    if output.structured:
+        output.write({"topic": "invoices", "over_bytes": MOST_INVOICE_BYTES})
+        return
+    echo(f"Wrote an invoice of more than {MOST_INVOICE_BYTES:,} bytes, the destination's limit, to the source.")
+    echo(
+        "Its partition of invoices waits within a second. Within two minutes, a run of strait_shop is red and says why."
+    )
+
+
 @app.command(cls=Command, epilog=examples("demo down"))
 def down(output: OutputOption = Output.TABLE) -> None:
     """Stop the demo and delete its data. The downloaded jars stay."""

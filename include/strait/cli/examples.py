@@ -146,6 +146,8 @@ _EXAMPLES = {
         strait demo up --airflow-port 8081""",
     "demo status": """
         strait demo status""",
+    "demo reject": """
+        strait demo reject""",
     "demo down": """
         strait demo down""",
     "demo logs": """

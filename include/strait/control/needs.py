@@ -11,7 +11,7 @@ from strait.model import TopicPartition
 from strait.planning.history.lag_growth import AGES_SECONDS, Growth, growing, late
 from strait.planning.history.overrun import Reports
 from strait.planning.plan.settings import in_force
-from strait.planning.status.needs import Circumstances, Need, needs_of
+from strait.planning.status.needs import Circumstances, Dying, Need, needs_of
 from strait.planning.status.status import Status
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
@@ -32,7 +32,7 @@ class Needs:
         self._due_at = 0.0
 
     def of(
-        self, state: StateReader, statuses: Sequence[Status], dying: Mapping[str, str] | None = None
+        self, state: StateReader, statuses: Sequence[Status], dying: Mapping[str, Dying] | None = None
     ) -> tuple[Need, ...]:
         """Return the actions that the link needs now.
 

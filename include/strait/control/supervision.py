@@ -11,9 +11,10 @@ from strait.config.app_spec import AppSpec
 from strait.config.naming import application_name, application_of
 from strait.control.plane import Control
 from strait.errors import LaunchError
-from strait.launch.applications import Action, GiveUp, Leave, Replace, Update, decide, dying, orphans
+from strait.launch.applications import Action, GiveUp, Leave, Replace, Update, decide, dying, held_until_ms, orphans
 from strait.launch.base import Application, Launcher
 from strait.launch.launchers import end_elsewhere, launcher_for
+from strait.planning.status.needs import Dying
 from strait.state.admission import with_selection_of
 from strait.state.link_handle import ConfiguredLink
 from strait.state.report_records import Report
@@ -95,15 +96,18 @@ class Supervisor:
         looks = [self._look(plan, standby) for plan, standby in _each(plans)]
         return {look.name: look.action.until_ms for look in looks if isinstance(look.action, GiveUp)}
 
-    def dying(self, plans: Iterable[Plan]) -> dict[str, str]:
-        """Return the applications that restarting does not help -> how often they exited and why, as one line."""
+    def dying(self, plans: Iterable[Plan]) -> dict[str, Dying]:
+        """Return the applications that restarting does not help."""
         found = {}
         for plan, standby in _each(plans):
             name = application_of(self._link.name, self._link.settings.pool, plan.group, standby=standby)
-            failed = () if plan.stopped else dying(self.launcher.history(name), unix_ms())
-            if failed:
-                cause = self.launcher.cause(failed[0])
-                found[name] = f"exited {len(failed)} times within an hour, last: {cause}; its log is {failed[0].log}"
+            history, now_ms = [] if plan.stopped else list(self.launcher.history(name)), unix_ms()
+            if not (failed := dying(history, now_ms)):
+                continue
+            cause, until_ms = self.launcher.cause(failed[0]), held_until_ms(history, now_ms)
+            held = f"; it is not submitted before {utc(until_ms)} UTC" if until_ms else ""
+            text = f"exited {len(failed)} times within an hour, last: {cause}{held}; its log is {failed[0].log}"
+            found[name] = Dying(text, cause)
         return found
 
     def ensure(self, plan: Plan, *, standby: bool = False, insist: bool = False) -> list[str]:

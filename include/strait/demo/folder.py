@@ -21,7 +21,7 @@ TOPICS = {LINK: ("orders", "payments", "invoices", "clicks"), BACK: ("shipments"
 LOCK = "lock"
 
 MOST_INVOICE_BYTES = 65_536
-"""Maximum size of an invoice on the destination. The demo writes one larger invoice, so that a partition waits."""
+"""Maximum size of an invoice on the destination. `strait demo reject` writes a larger one."""
 
 
 @dataclass(frozen=True, slots=True)

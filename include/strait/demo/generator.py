@@ -102,6 +102,14 @@ class Generator:
             raise ClusterUnavailable(self._bootstrap, f"generator: a record was not taken: {self._refused.str()}")
 
 
+def write_scan(bootstrap: str) -> None:
+    """Write an invoice that is larger than the destination accepts. Raises ClusterUnavailable if the source does not take
+    it."""
+    shop = Generator(bootstrap, {"invoices": SHOP["invoices"]}, seed=unix_ms())
+    shop.produce(scanned_invoice(unix_ms(), 2 * MOST_INVOICE_BYTES), unix_ms())
+    shop.flush()
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -152,7 +160,6 @@ def _run(options: argparse.Namespace, stop: threading.Event) -> None:
         generator.create_topics()
     warehouse.write_history(int(options.history * WAREHOUSE_SHARE))
     shop.write_history(options.history)
-    shop.produce(scanned_invoice(options.seed, 2 * MOST_INVOICE_BYTES), unix_ms())
     sys.stdout.write(f"wrote a history of {options.history} records\n")
     sys.stdout.flush()
     others = [

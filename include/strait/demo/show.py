@@ -81,9 +81,10 @@ def _ideas(status: DemoStatus) -> str:
     ideas = (
         (f"{status.page_url}", "what both links do, what waits and why, consumer groups"),
         (f"in Airflow, Admin, Variables: edit strait_topics_{LINK}", "what is copied changes within seconds"),
+        ("strait demo reject", "an invoice is too large: its partition waits, and a run of strait_shop is red"),
         (
-            'there, add "on_refused": "quarantine" to the rule of invoices',
-            "the invoice that is too large is put aside, and its partition continues",
+            'then add "on_refused": "quarantine" to the rule of invoices in that Variable',
+            "the invoice is put aside, its partition continues, and a run is green",
         ),
         (
             f"strait groups {LINK} -f {_typed(status.links_file)}",

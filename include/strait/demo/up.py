@@ -27,7 +27,6 @@ from strait.embedded.kafka import Cluster
 from strait.embedded.waiting import wait_for
 from strait.errors import SetupError
 from strait.launch.java import find_java
-from strait.reasons import Reason
 
 HISTORY_RECORDS = 100_000
 RECORDS_PER_SECOND = 500
@@ -145,7 +144,7 @@ def _first_run(client: AirflowClient, dag: str) -> None:
     run = wait_for(f"Airflow: starting {dag}", 90, lambda: client.runs(dag))[-1]["dag_run_id"]
 
     def acted() -> str | None:
-        states = client.task_states(dag, run)  # the verdict may be that a partition needs an operator
+        states = client.task_states(dag, run)
         return next((states[task] for task in (_SUBMIT, _VERDICT) if states.get(task) in _ENDED), None)
 
     if wait_for(f"Airflow: first run of {dag}", 120, acted) != "success":
@@ -169,9 +168,8 @@ def _wait_until_copied(folder: DemoFolder, tell: Callable[[str], None]) -> None:
             raise SetupError("demo: the generator of data ended", hint=f"read {folder.generator_log}")
         found[:] = figures.read()
         tell(f"Copying existing records: {sum(topic.copied_records for topic in found):,}")
-        waits = any(Reason.BATCH_TOO_LARGE in topic.waiting for topic in found)  # the last record of the history
         ready = any(one.in_sync for one in figures.groups())
-        return caught_up(found, within_records=2 * RECORDS_PER_SECOND) and waits and ready
+        return caught_up(found, within_records=2 * RECORDS_PER_SECOND) and ready
 
     def behind() -> str:
         return ", ".join(f"{topic.topic} lacks {topic.lag_records:,} records" for topic in found) or "(no plan yet)"

@@ -70,6 +70,14 @@ class AirflowClient:
         start."""
         return {_task(item): int(item["try_number"]) for item in self._task_instances(dag, run_id)}
 
+    def tries(self, dag: str, run_id: str, task: str) -> list[int]:
+        """Return the attempts of a task that have a log. One that was queued and that no worker began has none, and is absent
+        here as in the UI, though it is counted."""
+        name, index = _place(task)
+        path = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{name}"
+        found = self._call("GET", f"{path}/{index}/tries" if index >= 0 else f"{path}/tries")["task_instances"]
+        return sorted(int(item["try_number"]) for item in found if item["try_number"])
+
     def map_names(self, dag: str, run_id: str, task: str) -> list[str]:
         """Return the names of a mapped task's instances, in order."""
         found = [item for item in self._task_instances(dag, run_id) if item["task_id"] == task]

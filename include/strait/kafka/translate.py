@@ -8,6 +8,7 @@ from strait.errors import (
     ClusterError,
     ClusterUnavailable,
     ConfigError,
+    LoginRejected,
     NotAuthorized,
     PlanConflict,
     StraitError,
@@ -108,7 +109,7 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
     if code in _SETTING:
         return ConfigError(f"clusters.{cluster}", [error.str()], hint="librdkafka's property names are expected")
     if code in _CREDENTIALS:
-        return NotAuthorized(
+        return LoginRejected(
             cluster, message, hint=f"check clusters.{cluster}: security.protocol, sasl.* and ssl.* properties"
         )
     if code in _RIGHTS:

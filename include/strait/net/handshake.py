@@ -23,7 +23,7 @@ from kafka.protocol.sasl import (
 )
 
 from strait import __version__
-from strait.errors import ClusterUnavailable, NotAuthorized, ProtocolError, UnsupportedRequest
+from strait.errors import ClusterUnavailable, LoginRejected, ProtocolError, UnsupportedRequest
 from strait.net.security import Security
 from strait.net.served import NAMES, End, missing
 from strait.net.tls_socket import TOO_SLOW, TlsSocket
@@ -198,7 +198,7 @@ def dial(cluster: str, address: tuple[str, int], security: Security, timeout_sec
     Raises:
         ClusterUnavailable: nothing answers there in time, or not as a Kafka broker with this security protocol does.
         OtherCluster: the broker belongs to another cluster than the expected one.
-        NotAuthorized: the broker, or the token endpoint, rejects the credentials.
+        LoginRejected: the broker, or the token endpoint, rejects the credentials.
         ConfigError: a file with a certificate, a key or a secret cannot be used.
     """
     where = f"broker {address[0]}:{address[1]}"
@@ -277,7 +277,7 @@ def _authenticate(connection: Connection, security: Security) -> None:
     cluster, mechanism = connection.cluster, security.mechanism
     shaken = connection.ask(SaslHandshakeRequest(version=1, mechanism=mechanism), SaslHandshakeResponse)
     if shaken.error_code:
-        raise NotAuthorized(
+        raise LoginRejected(
             cluster, f"does not accept SASL mechanism {mechanism}", hint=f"it accepts {', '.join(shaken.mechanisms)}"
         )
     try:
@@ -286,7 +286,7 @@ def _authenticate(connection: Connection, security: Security) -> None:
             request = SaslAuthenticateRequest(version=1, auth_bytes=exchange.auth_bytes())
             reply = connection.ask(request, SaslAuthenticateResponse)
             if reply.error_code:
-                raise NotAuthorized(
+                raise LoginRejected(
                     cluster,
                     f"refuses the login over {mechanism}: {reply.error_message or 'authentication failed'}",
                     hint=_CREDENTIALS.get(mechanism, "check `sasl.username` and `sasl.password`"),
@@ -294,4 +294,4 @@ def _authenticate(connection: Connection, security: Security) -> None:
             exchange.receive(bytes(reply.auth_bytes))
             connection.session_seconds = reply.session_lifetime_ms / 1000
     except (ValueError, KeyError, KafkaConfigurationError) as error:
-        raise NotAuthorized(cluster, f"the {mechanism} exchange failed: {error}") from error
+        raise LoginRejected(cluster, f"the {mechanism} exchange failed: {error}") from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from strait.config.oauth import client_id, client_secret, extensions_of, is_own
-from strait.errors import ClusterUnavailable, ConfigError, NotAuthorized
+from strait.errors import ClusterUnavailable, ConfigError, LoginRejected
 from strait.net.tls_context import endpoint_context
 from strait.tokens import sources
 
@@ -35,7 +35,7 @@ class Tokens:
 
         Raises:
             ClusterUnavailable: the token endpoint cannot be reached, or returns no token now.
-            NotAuthorized: it rejects this client.
+            LoginRejected: it rejects this client.
             ConfigError: `https.ca.*` or the endpoint's URL cannot be used.
 
         Also raises as `sources.get` does.
@@ -73,7 +73,7 @@ class Tokens:
         except httpx.HTTPError as error:
             raise ClusterUnavailable(self._cluster, f"{doing}: {error or type(error).__name__}") from error
         if reply.status_code in (400, 401, 403):
-            raise NotAuthorized(
+            raise LoginRejected(
                 self._cluster,
                 f"{doing}: HTTP status {reply.status_code} {_oauth_error(reply)}".rstrip(),
                 hint="check `sasl.oauthbearer.client.id`, `.client.secret` and `.scope`",

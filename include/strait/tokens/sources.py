@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from strait.config import oauth
-from strait.errors import ClusterUnavailable, ConfigError, NotAuthorized
+from strait.errors import ClusterUnavailable, ConfigError, LoginRejected
 from strait.tokens.token import MOST_CHARACTERS, Token, parse
 
 REUSED_SHARE = 0.5
@@ -42,7 +42,7 @@ def get(cluster: str, properties: Mapping[str, str]) -> Token:
 
     Raises:
         ClusterUnavailable: there is none now.
-        NotAuthorized: no credentials of AWS are found, or they may not assume the role.
+        LoginRejected: no credentials of AWS are found, or they may not assume the role.
         ConfigError: AWS's package is not installed.
     """
     if oauth.method_of(properties) == oauth.OWN_FILE:
@@ -114,9 +114,9 @@ def _signed(cluster: str, region: str, role: str) -> Token:
         else:
             value, expires_ms = MSKAuthTokenProvider.generate_auth_token(region)
     except (AttributeError, ValueError) as error:  # of AWS's signer, which does not expect that there are none
-        raise NotAuthorized(cluster, f"{doing}: no credentials are found", hint=hint) from error
+        raise LoginRejected(cluster, f"{doing}: no credentials are found", hint=hint) from error
     except (NoCredentialsError, ClientError) as error:
-        raise NotAuthorized(cluster, f"{doing}: {error}", hint=hint) from error
+        raise LoginRejected(cluster, f"{doing}: {error}", hint=hint) from error
     except BotoCoreError as error:
         raise ClusterUnavailable(cluster, f"{doing}: {error}", hint=hint) from error
     return Token(value, expires_ms / 1000)

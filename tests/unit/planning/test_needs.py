@@ -10,7 +10,7 @@ from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.history.lag_growth import AGES_SECONDS, LATE_SECONDS, Growth, growing, late
 from strait.planning.history.overrun import WARN_SECONDS
 from strait.planning.plan.planner import survey
-from strait.planning.status.needs import ONLY_AN_OPERATOR, Circumstances, Need, needs_of
+from strait.planning.status.needs import ONLY_AN_OPERATOR, Circumstances, Dying, Need, needs_of
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.planning.topics.emptied import check_not_emptied
@@ -92,9 +92,14 @@ def test_a_link_that_selects_nothing_needs_one_unless_that_is_meant_or_it_is_sto
 
 
 def test_an_application_that_exits_again_and_again_comes_first():
-    found = needs(row(0, "waiting", "foreign_writer"), dying={"strait-l-default": "exited 3 times within an hour"})
+    dying = {"strait-l-default": Dying("exited 3 times within an hour", "exit code 1 (pid 77)")}
+    found = needs(row(0, "waiting", "foreign_writer"), dying=dying)
     assert [need.kind for need in found] == ["application", "halted"]
     assert found[0].text == "application strait-l-default exited 3 times within an hour"
+    later = needs(dying={"strait-l-default": Dying("exited 4 times within an hour", "exit code 1 (pid 99)")})
+    assert [need.id for need in later] == [found[0].id], "the same incident"
+    other = needs(dying={"strait-l-default": Dying("exited 5 times within an hour", "out of memory")})
+    assert other[0].id != found[0].id
 
 
 def at(age: float, lag: int, seconds: float = LATE_SECONDS, position: int = 0) -> dict[tuple[str, int], Any]:

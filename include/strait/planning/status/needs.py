@@ -14,7 +14,7 @@ from strait.planning.history.overrun import WARN_SECONDS
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.reasons import Kind, Reason
-from strait.text import duration
+from strait.text import duration, without_numbers
 
 
 class Need(NamedTuple):
@@ -23,7 +23,7 @@ class Need(NamedTuple):
     Attributes:
         topic: which has the problem; "": it is not one of a topic.
         kind: `halted`, `source_missing`, `selection`, `loss`, `lag` or `application`.
-        subject: the topic with its reason, or the application.
+        subject: the topic with its reason, or the application with the cause of its exit.
         text: the observation, as one line.
         remedy: the action.
     """
@@ -47,6 +47,14 @@ class Need(NamedTuple):
         return self._asdict()
 
 
+class Dying(NamedTuple):
+    """An application that restarting does not help. ``text``: how often it exited, why, and where its log is, as one line.
+    ``cause``: why it exited last."""
+
+    text: str
+    cause: str
+
+
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """Facts that the status of a link does not contain.
@@ -55,13 +63,13 @@ class Circumstances:
         include: topics that the link's settings name.
         may_be_empty: the settings permit that the link selects no topic.
         growing: partitions whose lag only grows.
-        dying: application -> how often it exited and why, as one line, if restarting does not help.
+        dying: applications that restarting does not help.
     """
 
     include: Collection[str] = ()
     may_be_empty: bool = True
     growing: Mapping[TopicPartition, Growth] = field(default_factory=dict)
-    dying: Mapping[str, str] = field(default_factory=dict)
+    dying: Mapping[str, Dying] = field(default_factory=dict)
 
 
 ONLY_AN_OPERATOR = frozenset(
@@ -109,9 +117,10 @@ _LOSS = "Raise `retention.ms` or `retention.bytes` of the source topic, then rem
 _APPLICATION = "Correct the cause, then restart the task group: the button Restart on the page, or the DAG's `restart`"
 
 
-def _applications(dying: Mapping[str, str]) -> Iterator[Need]:
-    for name, why in sorted(dying.items()):
-        yield Need("application", name, f"application {name} {why}", _APPLICATION)
+def _applications(dying: Mapping[str, Dying]) -> Iterator[Need]:
+    for name, one in sorted(dying.items()):
+        subject = f"{name} {without_numbers(one.cause)}"
+        yield Need("application", subject, f"application {name} {one.text}", _APPLICATION)
 
 
 def _losses(rows: Sequence[PartitionStatus]) -> Iterator[Need]:
