@@ -141,9 +141,15 @@ def note_lines(verdict: Verdict, reasons: Collection[str], done: str) -> list[st
     if not (verdict.lines or verdict.kept):
         return [*reasons, *result]
     head = "needs an operator:" if verdict.is_red else f"{KNOWN} {utc(verdict.since_ms)} UTC:"
-    because = [f"run because: {reason}" for reason in reasons]
+    because = [f"run because: {_without(verdict.lines, reason)}" for reason in reasons]
     incidents = [f"- {line}" for line in (*verdict.lines, *verdict.kept)]
     return [head, *incidents, *because, *([] if verdict.is_red else result)]
+
+
+def _without(lines: Iterable[str], reason: str) -> str:
+    """Return the reason without its details if one of the lines has them."""
+    head, _, details = reason.partition(": ")
+    return head if details and any(line.startswith(details) for line in lines) else reason
 
 
 _FAILURE = "failure "

@@ -161,6 +161,11 @@ def test_a_note_begins_with_what_needs_an_operator_and_a_green_one_ends_with_wha
     first = verdict(needs=[HALTED])
     red = note_lines(first, ["its settings were edited"], "done: plan 5")
     assert red == ["needs an operator:", f"- {HALTED.line}", "run because: its settings were edited"]
+    reasons = [f"an operator is needed: {HALTED.line.removesuffix('. Revoke it')}", "topics of its source: +x"]
+    assert note_lines(first, reasons, "")[2:] == [
+        "run because: an operator is needed",
+        "run because: topics of its source: +x",
+    ], "nothing twice"
     known = note_lines(verdict(needs=[HALTED], judged=first.judged, run="r2"), ["b"], "done: plan 5")
     assert known == [f"{KNOWN} {utc(1000)} UTC:", f"- {HALTED.line}", "run because: b", "done: plan 5"]
     assert note_lines(verdict(), ["b"], "done: plan 5") == ["b", "done: plan 5"]

@@ -218,7 +218,7 @@ def test_a_halted_partition_is_one_red_run_one_call_and_a_green_run_when_it_is_o
     producer.produce("payments", b"of another producer", partition=0)
     assert producer.flush(30) == 0
     run = red(airflow, before, "topic payments 0: foreign_writer: ")
-    assert "run because: an operator is needed: topic payments 0: foreign_writer" in run["note"]
+    assert "run because: an operator is needed" in run["note"].splitlines()
     assert "needs an operator: topic payments" in airflow.client.task_log(airflow.monitor, run["dag_run_id"], "verdict")
     eventually(lambda: told_times(told) > called, what="a call of the notifier")
     assert "topic payments 0: foreign_writer" in told.read_text()
