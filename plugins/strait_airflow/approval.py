@@ -31,7 +31,7 @@ class XComs(Protocol):
 
 APPROVE, REJECT = "Approve", "Reject"
 UNANSWERED = "unanswered"
-"""Key of the asset's state under which a request that nobody answered is stored: fingerprint, and since when."""
+"""Key of the asset's state under which an unanswered request is stored: fingerprint, and since when."""
 
 _BODY_LINES_MOST = 200  # Airflow stores it in its database, and no operator reads more
 
@@ -92,7 +92,7 @@ def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any], store: "
 
 
 def _unanswered(link: str, shown: "ShownPlan", store: "Store", ti: "XComs") -> str:
-    """Fail for a request that nobody answered; return a line if a run has failed for it within a day."""
+    """Fail for an unanswered request; return a line if a run has failed for it within a day."""
     from strait.waiting import unix_ms
     from strait_airflow.errors import raise_for
     from strait_airflow.graph import NOTE

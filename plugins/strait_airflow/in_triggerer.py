@@ -44,7 +44,7 @@ class TriggererTask(BaseOperator):
         )
 
     def execute(self, context: "Context") -> None:
-        """Start the trigger from a worker, where Airflow does not do so from its scheduler."""
+        """Start the trigger from a worker: an Airflow that does not start it from its scheduler calls this."""
         self.defer(trigger=self.trigger(link=self.link), method_name="never_resumed", timeout=self.within)
 
     def never_resumed(self, context: "Context", event: Any) -> None:
@@ -77,12 +77,12 @@ class LinkTaskTrigger(BaseTrigger):
 
 
 async def in_thread(call: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """Call what blocks. Its log lines are the trigger's."""
+    """Call a function that blocks. Its log lines are the trigger's."""
     context = contextvars.copy_context()
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_workers, lambda: context.run(call, *arguments, **named))
 
 
 def in_background(call: Callable[[], Any]) -> None:
-    """Call what blocks, without waiting for it."""
+    """Call a function that blocks, without waiting for it."""
     _workers.submit(call)

@@ -1,4 +1,4 @@
-"""The task that measures a link and determines what it needs, without a worker."""
+"""The task that measures a link and determines whether it needs an operator, without a worker."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -60,6 +60,6 @@ def _why_not(failures: "Sequence[object]", done: str) -> str:
 
 
 class Metrics(TriggererTask):
-    """Prints one line per topic, sends the gauges, and hands over what the link needs. Runs also after a failure."""
+    """Prints one line per topic, sends the gauges, and hands over the needs of the link. Runs also after a failure."""
 
     trigger = MetricsTrigger

@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
     Attributes:
         lines: one for each incident that this run has found, new ones first; none: no operator is needed.
-        kept: further known incidents, which this run could not look for, by their identity.
+        kept: further known incidents, which this run could not check, by their identity.
         since_ms: when the oldest incident became known; 0: all are new, or there are none.
         is_red: an incident is new, or it is a day since a run was red for it.
         judged: the state to store.
@@ -68,7 +68,7 @@ def verdict_of(
     planned: bool = True,
     submit_failed: bool = False,
 ) -> Verdict:
-    """Return the verdict of a run. An incident that it could not look for stays known, so it is not new afterwards.
+    """Return the verdict of a run. An incident that it could not check stays known, so it is not new afterwards.
 
     Args:
         planning: the failures of its planning. A cause that several steps report is one incident.
@@ -105,7 +105,7 @@ def verdict_of(
 
 
 def unchanged(judged: Judged, run: str, now_ms: int) -> Verdict:
-    """Return the verdict of a run that has looked for nothing."""
+    """Return the verdict of a run that has checked nothing."""
     kept = tuple(id_.removeprefix(_FAILURE) for id_ in judged.known)
     return Verdict((), kept, min(judged.known.values(), default=0), False, judged.ending(run, now_ms))
 
@@ -115,13 +115,13 @@ def _since(at_ms: int) -> str:
 
 
 def _is_due(red_ms: int | None, judged_ms: int | None, now_ms: int) -> bool:
-    """Return whether an incident makes a run red. One that made this run red does so again if it is judged anew, as after a
+    """Return whether an incident makes a run red. One that made this run red does so again if it is judged again, as after a
     worker that died."""
     return red_ms is None or red_ms == judged_ms or now_ms - red_ms >= RED_AGAIN_MS
 
 
 def _is_unseen(id_: str, judged: Judged, *, planned: bool, needs_known: bool) -> bool:
-    """Return whether a run could not find out if the incident lasts."""
+    """Return whether a run could not determine if the incident lasts."""
     return not needs_known if not id_.startswith(_FAILURE) else not planned and id_ in judged.planning
 
 

@@ -48,7 +48,7 @@ class Need(NamedTuple):
 
 
 class Dying(NamedTuple):
-    """An application that restarting does not help. ``text``: how often it exited, why, and where its log is, as one line.
+    """An application that restarting does not help. ``text``: how often it exited, why, and the path of its log, as one line.
     ``cause``: why it exited last."""
 
     text: str
