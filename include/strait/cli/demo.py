@@ -9,14 +9,15 @@ from typer.core import TyperGroup
 from strait.cli.examples import examples
 from strait.cli.options import Command, Output, OutputOption
 from strait.cli.printing import echo
-from strait.demo.folder import DemoFolder
+from strait.demo.folder import MOST_INVOICE_BYTES, SOURCE, DemoFolder
+from strait.demo.generator import write_scan
 from strait.demo.parts import Parts
 from strait.demo.ports import choose_ports
 from strait.demo.show import show
 from strait.demo.status import DemoStatus, demo_status
 from strait.demo.steps import Steps
 from strait.demo.up import alone, bring_up
-from strait.errors import ConfigError
+from strait.errors import ConfigError, SetupError
 
 
 class _UpByDefault(TyperGroup):
@@ -79,10 +80,6 @@ def status(output: OutputOption = Output.TABLE) -> None:
 @app.command(cls=Command, epilog=examples("demo reject"))
 def reject(output: OutputOption = Output.TABLE) -> None:
     """Write an invoice that the destination rejects, so that its partition waits for an operator."""
-    from strait.demo.folder import MOST_INVOICE_BYTES, SOURCE, DemoFolder
-    from strait.demo.generator import write_scan
-    from strait.errors import SetupError
-
     clusters = DemoFolder().clusters
     if not clusters:
         raise SetupError("demo reject: no demo is running", hint="`strait demo` starts one")
