@@ -89,7 +89,8 @@ def test_its_clients_read_what_strait_groups_says(
         eventually(lambda: control.apply().plan.topics, what="a plan with the topic")
         with copying(control, tmp_path), mirror_client(clusters.destination) as client:
             eventually(
-                lambda: {row.position for row in control.status().partitions} == set(last), what="all is replicated"
+                lambda: {row.position for row in control.status().partitions} == set(last),
+                what=lambda: f"all is replicated up to {last}: {control.status().partitions}",
             )
             active = f"{topic_name}-active"
             member = Reader(clusters.destination, active, copy)
