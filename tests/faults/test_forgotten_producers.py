@@ -10,12 +10,13 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from strait.config import naming
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from support.fixtures.waiting import eventually
-from support.kafka.administration import asleep, elect_preferred, in_sync, leaders, reassign
+from support.kafka.administration import asleep, elect_preferred, in_sync, leaders, reassign, replicas
 from support.kafka.log_ends import ends
 from support.kafka.producers import FORGETFUL, until_forgotten
 from support.kafka.records import read_all
@@ -199,12 +200,16 @@ def test_a_tail_that_no_follower_has_yet_is_not_sent_again(
         source = request.getfixturevalue("clusters").source
         link = make_link(topics={topic_name: 1}, source=source, destination=destination)
         link.make_topics()
-        for state_topic in state_topics(link):
+        state = state_topics(link)
+        for state_topic in state:
             reassign(destination, state_topic, [[1]])
         reassign(destination, topic_name, [[1, 2]])
-        for topic in (topic_name, *state_topics(link)):
+        for topic in (topic_name, *state):
             wanted = {1, 2} if topic == topic_name else {1}
-            eventually(lambda t=topic, w=wanted: in_sync(destination, t) == [w], what=f"{topic} is moved")
+            eventually(
+                lambda t=topic, w=wanted: in_sync(destination, t) == [w],
+                what=lambda t=topic: f"{t} is moved: {replicas(destination, t)}, in sync {in_sync(destination, t)}",
+            )
         elect_preferred(destination, topic_name)
         eventually(lambda: leaders(destination, topic_name) == [1], what="the preferred leader leads")
         link.publish()
@@ -223,5 +228,11 @@ def test_a_tail_that_no_follower_has_yet_is_not_sent_again(
 
 
 def state_topics(link: EngineLink) -> list[str]:
+    """All of them, once every broker knows of the one that was created last."""
     admin = Admin(link.destination.client_properties, "it")
-    return sorted(admin.observe(lambda name: name.startswith(f"strait.{link.name}.")).topics)
+
+    def known() -> list[str]:
+        found = sorted(admin.observe(lambda name: name.startswith(f"strait.{link.name}.")).topics)
+        return found if naming.history_topic(link.name) in found else []
+
+    return eventually(known, what="all state topics are known")
