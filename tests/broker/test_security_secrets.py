@@ -90,7 +90,7 @@ def test_no_run_leaves_a_secret_behind(secured: Secured, tmp_path: Path, topic_n
         link.destination_properties = wrong[name]
         link.start_slot().wait(60)  # it cannot begin, and says why
     said = (tmp_path / "slots.log").read_text()
-    assert "NotAuthorized" in said
+    assert "LoginRejected" in said
     look_for_secrets(secured, said, "a slot's log")
 
     for properties in (right, wrong):
