@@ -4,8 +4,11 @@ Airflow renders the notes of runs as Markdown, so such text could show links and
 the form of HTML. In task logs it could move a terminal's cursor.
 """
 
+import contextlib
 import logging
 import re
+from collections.abc import Callable
+from typing import Any
 
 _MARKS = re.compile(r"[\\`*\[\]<|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=[#\w])|^\s*[#>]", re.MULTILINE)
 _LINKS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
@@ -13,32 +16,34 @@ _JOINER = "\u2060"
 """Without width. Airflow makes links of addresses, escaped or not, unless they have something in between."""
 
 
+_LOGGERS = ("strait", "strait_airflow")
+
+
 def as_markdown(text: str) -> str:
     """Return Markdown that is shown as the text, without links, pictures or formats."""
     return _LINKS.sub(_JOINER, _MARKS.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", text))
 
 
-class _Printable(logging.Handler):
-    """Passes the records of a logger and of those below it on to its parent, with printable messages."""
+class _PrintableRecords:
+    """Makes log records as ``make`` does; those of Strait's loggers with printable messages."""
 
-    def __init__(self, logger: logging.Logger) -> None:
-        super().__init__()
-        self.set_name(f"printable {logger.name}")
-        self._logger = logger
+    def __init__(self, make: Callable[..., logging.LogRecord]) -> None:
+        self._make = make
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def __call__(self, *args: Any, **named: Any) -> logging.LogRecord:
         from strait.text import printable_lines
 
-        record.msg, record.args = printable_lines(record.getMessage()), None
-        if self._logger.parent is not None:
-            self._logger.parent.callHandlers(record)
+        record = self._make(*args, **named)
+        if record.name.partition(".")[0] in _LOGGERS:
+            with contextlib.suppress(
+                TypeError, ValueError, KeyError
+            ):  # logging itself reports arguments that do not fit
+                record.msg, record.args = printable_lines(record.getMessage()), None
+        return record
 
 
 def log_printably() -> None:
-    """Have all messages that Strait logs in this process printable."""
-    for name in ("strait", "strait_airflow"):
-        logger = logging.getLogger(name)
-        added = _Printable(logger)
-        if all(handler.name != added.name for handler in logger.handlers):
-            logger.addHandler(added)
-            logger.propagate = False
+    """Have all messages that Strait logs in this process printable, regardless of handlers and levels."""
+    make = logging.getLogRecordFactory()
+    if type(make).__name__ != _PrintableRecords.__name__:  # Airflow may load the plugin twice
+        logging.setLogRecordFactory(_PrintableRecords(make))

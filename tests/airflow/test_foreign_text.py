@@ -46,15 +46,13 @@ def logged() -> Iterator[list[str]]:
 
     found: list[str] = []
     keep, root = Keep(), logging.getLogger()
-    loggers = [logging.getLogger(name) for name in ("strait", "strait_airflow")]
-    before = [(logger.handlers[:], logger.propagate) for logger in loggers]
+    before = logging.getLogRecordFactory()
     root.addHandler(keep)
     log_printably()
     log_printably()  # as in a process that loads the plugin twice
     yield found
     root.removeHandler(keep)
-    for logger, (handlers, propagate) in zip(loggers, before, strict=True):
-        logger.handlers[:], logger.propagate = handlers, propagate
+    logging.setLogRecordFactory(before)
 
 
 @pytest.mark.parametrize("logger", ["strait.kafka.x", "strait_airflow", "strait_airflow.steps"])
