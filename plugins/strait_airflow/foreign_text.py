@@ -14,8 +14,6 @@ _MARKS = re.compile(r"[\\`*\[\]<|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=[#\w]
 _LINKS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
 _JOINER = "\u2060"
 """Without width. Airflow makes links of addresses, escaped or not, unless they have something in between."""
-
-
 _LOGGERS = ("strait", "strait_airflow")
 
 
@@ -35,9 +33,8 @@ class _PrintableRecords:
 
         record = self._make(*args, **named)
         if record.name.partition(".")[0] in _LOGGERS:
-            with contextlib.suppress(
-                TypeError, ValueError, KeyError
-            ):  # logging itself reports arguments that do not fit
+            # Logging itself reports arguments that do not fit the message.
+            with contextlib.suppress(TypeError, ValueError, KeyError):
                 record.msg, record.args = printable_lines(record.getMessage()), None
         return record
 

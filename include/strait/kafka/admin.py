@@ -24,8 +24,6 @@ _ON_CLUSTER = {
     kafka_admin.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
     kafka_admin.ConfigSource.GROUP_CONFIG,
 }
-
-
 _AGREE_SECONDS = 5.0
 _AGREE_PAUSE_SECONDS = 0.1
 
