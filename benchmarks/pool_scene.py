@@ -18,6 +18,7 @@ from strait.launch import processes
 from strait.launch.base import State
 from strait.launch.local import LocalLauncher
 from strait.planning.assignment.pools import pool_spec
+from support.fixtures.background import beside
 from support.fixtures.waiting import eventually
 from support.links.engine_link import EngineLink
 
@@ -178,9 +179,8 @@ def writing(cluster: Cluster, links: Sequence[EngineLink], per_second: float) ->
     """Write so many small records a second to each link's topic, evenly."""
     producer = Producer(cluster.client_properties | {"linger.ms": 0, "acks": "all"})
     topics = [topic for link in links for topic in link.topics]
-    stopped = threading.Event()
 
-    def run() -> None:
+    def run(stopped: threading.Event) -> None:
         at, step, number = time.monotonic(), 1.0 / (per_second * len(topics)), 0
         while not stopped.is_set():
             while at <= time.monotonic():
@@ -189,13 +189,10 @@ def writing(cluster: Cluster, links: Sequence[EngineLink], per_second: float) ->
             producer.poll(0)
             time.sleep(0.001)
 
-    thread = threading.Thread(target=run)
-    thread.start()
     try:
-        yield
+        with beside(run):
+            yield
     finally:
-        stopped.set()
-        thread.join()
         producer.flush(30)
 
 

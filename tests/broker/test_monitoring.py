@@ -22,7 +22,6 @@ from strait.control.failover.journal import Journal
 from strait.control.quarantine import Quarantine
 from strait.kafka.admin import Admin
 from strait.kafka.writing import write_record
-from strait.state.audit_records import Audit, AuditTopic
 from strait.state.codec import encode
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
@@ -37,6 +36,7 @@ from support.links.engine_link import EngineLink
 from support.links.exporting import exporter
 from support.links.group_sync import application
 from support.links.handles import handle_into
+from support.model.audits import audit_of
 from support.model.reports import plain_report
 from support.monitoring.files import alerts, panels, rule_file
 from support.monitoring.prometheus import Prometheus, running
@@ -103,28 +103,8 @@ class ByHand:
     def _write_audit(self) -> None:
         properties, topic = self._link.destination.client_properties, naming.audits_topic(self._link.name)
         ensure_kept_topic(Admin(properties, "b"), self._link.name, topic)
-        result = AuditTopic(
-            topic=self._topic,
-            verdict="different",
-            partitions=2,
-            records=100,
-            differences=3,
-            verified_until_ms=unix_ms() - DAY_MS,
-        )
-        audit = Audit(
-            id="a1",
-            link=self._link.name,
-            verdict="different",
-            sha256="0" * 64,
-            relation="map",
-            strong=False,
-            sample=1.0,
-            records=100,
-            bytes=1000,
-            topics=(result,),
-            planned_at_ms=unix_ms(),
-            ended_at_ms=unix_ms(),
-            strait_version="0",
+        audit = audit_of(
+            unix_ms(), "different", unix_ms() - DAY_MS, link=self._link.name, topic=self._topic, differences=3
         )
         write_record(properties, "b", topic, *encode(audit), "recording an audit")
 
@@ -135,9 +115,15 @@ class ByHand:
         waits = self._partition(1, 0).model_copy(update={"state": "waiting", "reason": "source_denied"})
         report = self._report(0, log_start=3000)
         self._write(report.model_copy(update={"heartbeat": beat, "partitions": (*report.partitions, waits)}), 0)
-        zone = ZoneTraffic(cluster="source", from_zone="east", to_zone="west", bytes=1000)
-        of_slot = {name: getattr(report, name) for name in TrafficReport.model_fields if hasattr(report, name)}
-        self._write(TrafficReport(**of_slot | {"traffic": (zone,)}), 0)
+        traffic = TrafficReport(
+            group=report.group,
+            slot=report.slot,
+            application=report.application,
+            at_ms=report.at_ms,
+            started_at_ms=report.started_at_ms,
+            traffic=(ZoneTraffic(cluster="source", from_zone="east", to_zone="west", bytes=1000),),
+        )
+        self._write(traffic, 0)
         self._write(
             GroupSyncReport(
                 link=self._link.name,

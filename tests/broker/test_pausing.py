@@ -20,6 +20,7 @@ from strait.errors import ConfigError, StateError
 from strait.planning.plan.pauses import Scope
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
+from support.fixtures.background import beside
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
@@ -46,10 +47,9 @@ def links_file(link: EngineLink, **settings: Any) -> LinksFile:
 @contextmanager
 def writing(link: EngineLink) -> Iterator[None]:
     """Somebody writes to every partition all the time."""
-    stopped = threading.Event()
     producer = Producer(link.source.client_properties | {"linger.ms": 5})
 
-    def write() -> None:
+    def write(stopped: threading.Event) -> None:
         number = 0
         while not stopped.wait(0.005):
             for topic, partitions in link.topics.items():
@@ -57,13 +57,10 @@ def writing(link: EngineLink) -> Iterator[None]:
             producer.poll(0)
             number += 1
 
-    thread = threading.Thread(target=write, daemon=True)
-    thread.start()
     try:
-        yield
+        with beside(write):
+            yield
     finally:
-        stopped.set()
-        thread.join(30)
         assert producer.flush(30) == 0
 
 

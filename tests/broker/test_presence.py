@@ -13,6 +13,7 @@ from strait.config import naming
 from strait.kafka.admin import Admin
 from strait.state.presence import SILENT_SECONDS, Presence
 from strait.state.topics import ensure_state_topics
+from support.fixtures.background import beside
 from support.fixtures.waiting import eventually
 from support.kafka.topics import delete
 from support.links.engine_link import EngineLink
@@ -27,10 +28,9 @@ ME, FIRST = "local-1", "local-2"
 @contextmanager
 def reporting(link: EngineLink, slots: range, application: str, every_seconds: float) -> Iterator[None]:
     """Slots that report in turn, one each ``every_seconds``."""
-    stopped = threading.Event()
     producer = Producer(link.destination.client_properties | {"linger.ms": 0})
 
-    def report() -> None:
+    def report(stopped: threading.Event) -> None:
         turn = 0
         while not stopped.wait(every_seconds):
             key = f'{{"group":"default","slot":{slots[turn % len(slots)]},"part":0}}'
@@ -39,13 +39,10 @@ def reporting(link: EngineLink, slots: range, application: str, every_seconds: f
             producer.poll(0)
             turn += 1
 
-    thread = threading.Thread(target=report)
-    thread.start()
     try:
-        yield
+        with beside(report):
+            yield
     finally:
-        stopped.set()
-        thread.join()
         producer.flush(5)
 
 

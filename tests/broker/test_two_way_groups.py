@@ -2,7 +2,6 @@
 read again is what was said."""
 
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from strait.config.app_spec import AppSpec
-from strait.consumer_groups.continuous import ContinuousSync
 from strait.consumer_groups.sync import GroupSync
 from strait.embedded.kafka import Cluster
 from strait.model import TopicPartition
@@ -23,6 +21,7 @@ from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit, committed
 from support.kafka.records import read_all
 from support.kafka.transactions import Transactions
+from support.links.group_sync import application_of
 from support.links.mesh import Mesh
 
 pytestmark = pytest.mark.broker
@@ -142,20 +141,9 @@ def test_each_offset_is_that_of_the_first_record_not_seen(make_mesh: MakeMesh, t
 @contextmanager
 def applications(mesh: Mesh) -> Iterator[None]:
     """What the drivers of both links do beside copying."""
-    stopped = threading.Event()
-    threads = []
-    for link in (THERE, BACK):
-        spec = AppSpec.read(mesh.folder / f"{mesh.name(link)}.json")
-        sync = ContinuousSync(spec, "an-application")
-        threads.append(threading.Thread(target=sync.run, args=(stopped,)))
-        threads[-1].start()
-    try:
+    there, back = (AppSpec.read(mesh.folder / f"{mesh.name(link)}.json") for link in (THERE, BACK))
+    with application_of(there), application_of(back):
         yield
-    finally:
-        stopped.set()
-        for thread in threads:
-            thread.join(30)
-            assert not thread.is_alive()
 
 
 def test_the_applications_keep_a_group_ready_on_the_other_side(make_mesh: MakeMesh, topic_name: str) -> None:

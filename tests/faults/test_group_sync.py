@@ -14,6 +14,7 @@ from strait.errors import ClusterUnavailable
 from strait.model import TopicPartition
 from strait.net.consumer_groups import ConsumerGroups
 from strait.state.schema import PlannedGroupSync
+from support.fixtures.background import beside
 from support.fixtures.waiting import eventually
 from support.kafka.groups import commit
 from support.links.engine_link import EngineLink
@@ -64,9 +65,9 @@ class Committed:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        stopped, wrong = threading.Event(), list[AssertionError]()
+        wrong: list[AssertionError] = []
 
-        def work() -> None:
+        def work(stopped: threading.Event) -> None:
             while not stopped.wait(0.2):
                 try:
                     self.look()
@@ -74,13 +75,8 @@ class Committed:
                     wrong.append(error)
                     return
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
+        with beside(work):
             yield
-        finally:
-            stopped.set()
-            thread.join(60)
         assert not wrong, wrong[0]
 
 

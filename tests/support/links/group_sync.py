@@ -1,11 +1,11 @@
 """The part of a link's application that keeps consumer groups in sync, in this process."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from strait.config.app_spec import AppSpec
 from strait.consumer_groups.continuous import ContinuousSync
+from support.fixtures.background import beside
 from support.links.engine_link import EngineLink
 
 
@@ -17,13 +17,5 @@ def application(link: EngineLink) -> AbstractContextManager[None]:
 @contextmanager
 def application_of(spec: AppSpec) -> Iterator[None]:
     """The same for any link."""
-    stopped = threading.Event()
-    sync = ContinuousSync(spec, "an-application")
-    thread = threading.Thread(target=sync.run, args=(stopped,))
-    thread.start()
-    try:
+    with beside(ContinuousSync(spec, "an-application").run, within_seconds=30.0):
         yield
-    finally:
-        stopped.set()
-        thread.join(30)
-        assert not thread.is_alive()

@@ -5,28 +5,7 @@ from functools import reduce
 from strait.audit.publishing import with_results
 from strait.exporter.metrics import LINKS
 from strait.exporter.observation import Observation
-from strait.state.audit_records import Audit, AuditTopic
-
-
-def audit_of(at, verdict, until, *, topic="t", differences=0):
-    result = AuditTopic(
-        topic=topic, verdict=verdict, partitions=1, records=5, differences=differences, verified_until_ms=until
-    )
-    return Audit(
-        id=str(at),
-        link="l",
-        verdict=verdict,
-        sha256="",
-        relation="map",
-        strong=False,
-        sample=1.0,
-        records=5,
-        bytes=5,
-        topics=(result,),
-        planned_at_ms=at,
-        ended_at_ms=at,
-        strait_version="x",
-    )
+from support.model.audits import audit_of
 
 
 def after(*audits):
