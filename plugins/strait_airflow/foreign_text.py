@@ -32,10 +32,11 @@ class _PrintableRecords:
         from strait.text import printable_lines
 
         record = self._make(*args, **named)
-        if record.name.partition(".")[0] in _LOGGERS:
+        # Copies of records are made without a name, by `logging.makeLogRecord`.
+        if record.name and record.name.partition(".")[0] in _LOGGERS:
             # Logging itself reports arguments that do not fit the message.
             with contextlib.suppress(TypeError, ValueError, KeyError):
-                record.msg, record.args = printable_lines(record.getMessage()), None
+                record.msg, record.args = printable_lines(record.getMessage()), ()
         return record
 
 

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+import structlog
+from airflow.sdk._shared.logging.structlog import structlog_processors
 
 from strait_airflow.foreign_text import as_markdown, log_printably
 from strait_airflow.run_notes import NOTE_CHARACTERS, note_of
@@ -36,16 +38,28 @@ def test_no_note_is_longer_than_airflow_takes_however_much_is_escaped() -> None:
     assert len(note_of(["[" * NOTE_CHARACTERS])) == NOTE_CHARACTERS
 
 
+def as_airflow_formats() -> logging.Formatter:
+    """The formatter of task logs, which copies each record; for the message alone."""
+    shared, _, _ = structlog_processors(json_output=True)
+    return structlog.stdlib.ProcessorFormatter(
+        lambda _logger, _method, event: event["event"],
+        foreign_pre_chain=shared,
+        pass_foreign_args=True,
+        use_get_message=False,
+    )
+
+
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
     """What reaches the root's handlers, once Strait's logs are printable."""
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found.append(record.getMessage())
+            found.append(self.format(record))
 
     found: list[str] = []
     keep, root = Keep(), logging.getLogger()
+    keep.setFormatter(as_airflow_formats())
     before = logging.getLogRecordFactory()
     root.addHandler(keep)
     log_printably()
@@ -58,5 +72,5 @@ def logged() -> Iterator[list[str]]:
 @pytest.mark.parametrize("logger", ["strait.kafka.x", "strait_airflow", "strait_airflow.steps"])
 def test_what_is_logged_moves_no_cursor(logger: str, logged: list[str]) -> None:
     logging.getLogger(logger).warning("topic %s: %d", "a\x1b]0;evil\x07\u202e", 5)
-    logging.getLogger(logger).warning("two\nlines")
-    assert logged == ["topic a\\x1b]0;evil\\x07\\u202e: 5", "two\nlines"]
+    logging.getLogger(logger).warning("two\nlines, 5 %% of %s", "100 %d")
+    assert logged == ["topic a\\x1b]0;evil\\x07\\u202e: 5", "two\nlines, 5 % of 100 %d"]
