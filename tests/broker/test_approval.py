@@ -51,6 +51,7 @@ def make_file(clusters: Any, link: str) -> MakeFile:
 
 def create(cluster: Any, topic: str, partitions: int = 2, **configs: str) -> None:
     Admin(cluster.client_properties, "x").create([NewTopic(topic, partitions, 1, configs)])
+    eventually(lambda: topic in topics_of(cluster, topic), what=f"the brokers know {topic}")
 
 
 def topics_of(cluster: Any, prefix: str) -> list[str]:

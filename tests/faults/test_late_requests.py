@@ -248,3 +248,23 @@ def test_a_slow_line_is_shared(
     far_source.proxy.calm()
     link.until_copied()
     link.assert_equal()
+
+
+def test_old_records_that_take_long_to_come_are_sent_once_they_are_there(
+    make_link: MakeLink, far_source: FarCluster, far_destination: FarCluster, topic_name: str
+) -> None:
+    """Each takes 15 s, longer than a look at the destination holds: it is looked at again, and the record is kept."""
+    link = make_link(source=far_source, destination=far_destination, topics={topic_name: 1})
+    link.make_topics()
+    link.publish()
+    producer = Producer(far_source.client_properties)
+    for number in range(4):
+        payload = random.Random(number).randbytes(900_000)
+        producer.produce(topic_name, payload, partition=0, timestamp=int((time.time() - 2 * 86_400) * 1000))
+        assert producer.flush(60) == 0  # a batch of its own
+    far_source.proxy.limit(6e4)
+    link.start_slot()
+    eventually(lambda: link.copied() >= 3, what=lambda: f"one after the other: {link.log()}: {link.waiting()}")
+    far_source.proxy.calm()
+    link.until_copied()
+    link.assert_equal()

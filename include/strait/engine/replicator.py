@@ -93,7 +93,15 @@ class Replicator:
         )
         loss_ledger = self._loss_ledger = LossLedger(spec.link, state_sink, self._stamper)
         self._recovery = RecoveryCoordinator(
-            loop, source, destination, producer_id, known, map_topic, state_sink, loss_ledger
+            loop,
+            source,
+            destination,
+            producer_id,
+            known,
+            map_topic,
+            state_sink,
+            loss_ledger,
+            schedule=self._schedule,
         )
         self._transactions = OpenTransactions(loop, source)
         self._foreign = ForeignStretches(loop, source, destination, producer_id, self._recovery.marks)

@@ -45,7 +45,7 @@ class _Turns:
     def add(self, partition: Partition) -> None:
         queue = partition.queue
         sparse = queue.bytes + queue.in_flight_bytes <= SPARSE_BYTES
-        first = sparse or (partition.untried and not queue.in_flight)
+        first = sparse or partition.just_confirmed
         (self._sparse if first else self._others).append(partition)
 
     def next(self, *, sparse: bool = True) -> Partition:

@@ -162,6 +162,11 @@ class Channel:
         """Whether no reply is outstanding."""
         return not self._pending and not self._held
 
+    @property
+    def behind_seconds(self) -> float:
+        """For how long the oldest request has been waiting for its reply; 0 if none is."""
+        return self._loop.now - self._pending[0].sent_at if self._pending else 0.0
+
     def expire(self) -> None:
         """Close if nothing was received for as long as the oldest request may take. Called a few times a second.
 

@@ -111,18 +111,21 @@ class ClusterClient:
         return channel
 
     def prompt_channel(self, node: int) -> Channel | None:
-        """Return the channel to a broker that received bytes last. Channels with an outstanding request that have
-        received nothing for `ALIVE_SECONDS` are skipped: they may be dead, and a request sent over them would be lost.
-        None if no channel is left."""
-        prompt = [
-            channel
+        """Return the channel to a broker over which a reply is expected soonest: a broker serves the requests of a
+        connection in turn. Channels with an outstanding request that have received nothing for `ALIVE_SECONDS` are
+        skipped: they may be dead, and a request sent over them would be lost. None if no channel is left."""
+        waits = [
+            (channel.behind_seconds if self._was_heard(channel) else ALIVE_SECONDS, -channel.heard_at, channel)
             for line, channel in self._channels.items()
             if line.node == node and (channel.idle or self._was_heard(channel))
         ]
-        if not prompt:
+        if not waits:
             self.channel(node)  # dials if there is none
             return None
-        return max(prompt, key=lambda channel: channel.heard_at)
+        wait, _, channel = min(waits, key=lambda each: each[:2])
+        if wait >= ALIVE_SECONDS:
+            self.channel(node, _QUIET)  # for the next request
+        return channel
 
     def quiet_channel(self, node: int) -> Channel | None:
         """Return another channel to the same broker, for requests that must not wait for a long poll; while it is being

@@ -11,6 +11,8 @@ from support.fixtures.waiting import eventually
 
 def create(cluster: Cluster, topic: str, partitions: int = 1, **configs: str) -> None:
     Admin(cluster.client_properties, "x").create([NewTopic(topic, partitions, 1, _dotted(configs))])
+    client = AdminClient(cluster.client_properties)
+    eventually(lambda: topic in client.list_topics(timeout=10).topics, what=f"the brokers know {topic}")
 
 
 def delete(cluster: Cluster, topic: str) -> None:

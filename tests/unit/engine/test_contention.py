@@ -157,18 +157,30 @@ def test_a_refusal_costs_no_wait() -> None:
     assert keeps_out(partition, 6, 28.0)
 
 
-def test_a_copy_that_did_not_write_for_a_while_looks_again_first() -> None:
-    """Another one may have been at it since, and be at it now; a slow source must not keep it looking for ever."""
+def seconds_watched(partition: Partition, begin: float) -> float:
+    """Until the batches may be sent, with a log that stays as it was."""
+    now = begin
+    while wait := contention.seconds_to_watch(partition, contention.Look(now, now)):
+        assert 0.0 < wait <= 1.2
+        now += wait
+    return now - begin
+
+
+def test_a_copy_that_did_not_write_for_a_while_watches_the_log_first_and_keeps_its_batches() -> None:
+    """Another one may have been at it since, and be at it now. A slow source need not return them again."""
     partition = placed(5)
-    assert looks_first(partition, batch_of(partition, OLD_MS), 0.0)
-    contention.begin(partition, 0.0)
-    assert 4.8 <= seconds_kept_out(partition, 5, 1.0) <= 5.2
+    batch = batch_of(partition, OLD_MS)
+    partition.queue.append(batch)
+    assert looks_first(partition, batch, 0.0)
+    assert 5.8 <= seconds_watched(partition, 1.0) <= 6.3
     now = partition.position.quiet_at
-    partition.found([plain_run()], 5, 5)
-    asked = []
-    for late in (1.4, 2.9, 3.1, 5.9, 6.1, 11.9, 12.1):  # that long the source takes each time
-        asked.append(looks_first(partition, batch_of(partition, OLD_MS), now + late))
-    assert asked == [False, False, True, False, True, False, True]
+    assert not looks_first(partition, batch, now + 1.4)
+    assert looks_first(partition, batch, now + 1.6)
+    assert seconds_watched(partition, now + 9.9) == 0.0
+    now = partition.position.quiet_at
+    assert 5.8 <= seconds_watched(partition, now + 10.1) <= 6.3
+    assert list(partition.queue.batches) == [batch]
+    assert partition.position.phase is Phase.REPLICATING
 
 
 def test_a_copy_that_was_writing_needs_one_look_after_a_pause() -> None:
@@ -182,13 +194,12 @@ def test_a_copy_that_was_writing_needs_one_look_after_a_pause() -> None:
     partition.acked(batch, 20.0)
     assert not looks_first(partition, batch._replace(sequence=7), 21.0)
     assert looks_first(partition, batch._replace(sequence=7), 60.0)
-    contention.begin(partition, 60.0)
-    assert partition.position.retry_at == 60.0
-    assert not keeps_out(partition, 7, 60.1)  # nobody else was there
-    partition.found([plain_run()], 7, 7)
+    assert seconds_watched(partition, 60.1) == 0.0  # nobody else was there
     assert not looks_first(partition, batch._replace(sequence=7), 60.2)
     assert looks_first(partition, batch._replace(sequence=7), 90.0)
-    contention.begin(partition, 90.0)
+    partition.found([plain_run()], 7, 7)
+    assert contention.seconds_to_watch(partition, contention.Look(90.0, 90.0)) > 0.0
+    partition.reset_position(None, "", 90.1)
     assert keeps_out(partition, 9, 90.1)
     assert partition.reason is Reason.ANOTHER_COPY
 

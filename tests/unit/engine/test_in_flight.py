@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from strait.engine.in_flight import BUSY_SECONDS, LEAST_BYTES, MOST_BYTES, InFlight
+from strait.engine.in_flight import BUSY_SECONDS, LEAST_BYTES, LEAST_REQUESTS, MOST_BYTES, InFlight
 
 REQUEST_BYTES = 1 << 20
 
@@ -13,8 +13,8 @@ class Line:
     """An endless backlog over one line to a broker that takes ``pace`` bytes a second, with answers on their way for
     ``way_seconds``."""
 
-    def __init__(self, pace: float, way_seconds: float) -> None:
-        self.pace, self.way_seconds = pace, way_seconds
+    def __init__(self, pace: float, way_seconds: float, size: int = REQUEST_BYTES) -> None:
+        self.pace, self.way_seconds, self.size = pace, way_seconds, size
         self.in_flight = InFlight()
         self.answered = 0
         self._now = self._free_at = 0.0
@@ -25,11 +25,11 @@ class Line:
         while self._now < until:
             while self._answers and self._answers[0][0] <= self._now:
                 _, sent_at = self._answers.popleft()
-                self.in_flight.answered(REQUEST_BYTES, self._now - sent_at, self._now)
-                self.answered += REQUEST_BYTES
+                self.in_flight.answered(self.size, self._now - sent_at, self._now)
+                self.answered += self.size
             while self.in_flight.has_room(self._now):
-                self.in_flight.sent(REQUEST_BYTES)
-                self._free_at = max(self._free_at, self._now) + REQUEST_BYTES / self.pace
+                self.in_flight.sent(self.size)
+                self._free_at = max(self._free_at, self._now) + self.size / self.pace
                 self._answers.append((self._free_at + self.way_seconds, self._now))
             self._now += 0.001
 
@@ -51,6 +51,19 @@ def test_what_comes_later_waits_a_moment_besides_the_way(pace: float, way_second
     line.run(15.0)
     most = 1.25 * max(LEAST_BYTES, pace * (BUSY_SECONDS + 2 * way_seconds))
     assert line.in_flight.size <= most + REQUEST_BYTES
+
+
+@pytest.mark.parametrize("way_seconds", [0.001, 0.1, 0.3])
+@pytest.mark.parametrize("seconds", [0.002, 0.03])
+def test_small_requests_of_which_each_takes_long_do_not_pile_up(seconds: float, way_seconds: float) -> None:
+    """Whatever is asked over the same connection comes after them."""
+    line = Line(1_000 / seconds, way_seconds, size=1_000)
+    line.run(15.0)
+    before = line.answered
+    line.run(10.0)
+    assert line.answered - before >= 0.95 * 10.0 * line.pace
+    most = 1.25 * max(LEAST_REQUESTS, (BUSY_SECONDS + 2 * way_seconds) / seconds)
+    assert line.in_flight.requests <= most + 1
 
 
 def test_a_longer_way_is_learnt_within_minutes() -> None:

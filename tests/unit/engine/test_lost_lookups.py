@@ -81,6 +81,7 @@ def after_a_look_up(destination: Answering) -> tuple[Reason | None, str, float]:
         "map",
         cast(Any, None),
         cast(Any, None),
+        schedule=cast(Any, None),
     )
     coordinator.add(partition)
     coordinator.step()

@@ -113,6 +113,16 @@ def test_nothing_is_asked_over_a_connection_that_may_have_died(known: Known) -> 
     assert known.cluster.prompt_channel(TWO.node) is known.channels[TWO]
 
 
+def test_what_is_asked_goes_where_the_fewest_wait(known: Known) -> None:
+    """A broker serves one request of a connection after the other, and may be seconds behind on one of them."""
+    known.send(ONE)
+    known.send(ONE)
+    known.pass_seconds(1.0)
+    known.reply(ONE)  # the one that was heard last
+    known.pass_seconds(0.25)
+    assert known.cluster.prompt_channel(ONE.node) is known.channels[ONE_QUIET]
+
+
 def test_a_connection_that_is_cut_says_nothing_of_the_others(known: Known) -> None:
     known.send(ONE)
     known.peers[ONE].close()

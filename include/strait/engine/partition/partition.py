@@ -311,6 +311,11 @@ class Partition:
         return self.queue.in_flight == 0 and self.position.acked_sequence == self.position.found_sequence
 
     @property
+    def just_confirmed(self) -> bool:
+        """Whether nothing was sent since the log was last looked up, though batches may have been kept meanwhile."""
+        return self.untried or (self.queue.in_flight == 0 and self.position.quiet_at > self.queue.last_ack_at)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is queued or in flight."""
         return not self.queue.batches and not self.queue.in_flight

@@ -68,7 +68,7 @@ class Position:
     """
 
     __slots__ = (
-        "_looks_again", "_old_end", "_signal", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims",
+        "_old_end", "_signal", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims",
         "copied_to", "failures", "found_sequence", "generation", "last_seen", "located", "log_start", "log_was_cut",
         "passed", "passed_offset", "phase", "quiet_at", "quiet_sequence",
         "recopied", "recoveries", "repetition", "retry_at", "run", "shift", "watched",
@@ -98,7 +98,6 @@ class Position:
         self.watched = _NO_LOOK
         self.quiet_sequence = -1
         self.quiet_at = float("-inf")
-        self._looks_again = -1, 0.0  # the next record's number at the last one, and the wait before another, in s
         self._old_end = -1  # number of the record after the newest old one that was queued
         self.recoveries = 0
         self.recopied = 0
@@ -236,17 +235,6 @@ class Position:
         """Record that the log has not grown for long enough, or only by records sent from here."""
         self.watched = _NO_LOOK
         self.quiet_sequence, self.quiet_at = sequence, at
-
-    def looks_again(self, seconds: float, first_seconds: float) -> bool:
-        """Return whether another lookup is due, ``seconds`` after the last one. At the same position each wait is twice
-        as long as the one before, starting with ``first_seconds``."""
-        sequence, wait_seconds = self._looks_again
-        if sequence != self.acked_sequence:
-            wait_seconds = first_seconds
-        if seconds < wait_seconds:
-            return False
-        self._looks_again = self.acked_sequence, 2 * wait_seconds
-        return True
 
     def look_failed(self) -> None:
         """Discard the quiet time so far: the broker may have stalled, with received requests still to process."""

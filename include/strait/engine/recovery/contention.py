@@ -45,7 +45,7 @@ _SLOW_SECONDS = 1.0
 _AT_MOST_SECONDS = 12.0
 """… but at most for this time in total: under load each response may be late."""
 _STALE_SECONDS = 1.5
-"""An instance without an acknowledgement for this time performs another lookup before it sends."""
+"""An instance without an acknowledgement for this time looks up the log before it sends what comes from the source."""
 _LATE_SECONDS = 4.5
 """A partition that waited longer for its turn to send is looked up first: another instance may be about to take over,
 or have done so."""
@@ -74,10 +74,9 @@ def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
 
 
 def is_stale(partition: Partition, now: float) -> bool:
-    """Return whether the partition must be looked up again before old records are sent, since this instance's knowledge
-    of the log is too old: another instance may have started on it. At one position the permitted age doubles each time,
-    or a slow source would never get past it."""
-    return partition.queue.in_flight == 0 and partition.position.looks_again(now - _known_at(partition), _STALE_SECONDS)
+    """Return whether the log must be looked up before old records that have just come from the source are sent, since
+    this instance's knowledge of the log is too old: another instance may have started on it."""
+    return partition.queue.in_flight == 0 and now - _known_at(partition) > _STALE_SECONDS
 
 
 def is_late(partition: Partition, now: float) -> bool:
@@ -88,29 +87,28 @@ def is_late(partition: Partition, now: float) -> bool:
     )
 
 
+def seconds_to_watch(partition: Partition, look: Look) -> float:
+    """Return for how long the log, which is as it was, must be watched before the batches that have waited for their
+    turn may be sent; 0.0: they may be sent now."""
+    sequence = partition.position.acked_sequence
+    if _was_writing(partition, look):
+        partition.position.found_quiet(sequence, look.answered_at)
+        return 0.0
+    return _watched_for(partition, sequence, look, QUIET_SECONDS + _LONGER_SECONDS)
+
+
 def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
     """Return whether this instance must not write for now, after a lookup found ``sequence`` as the number of the next
     record. If so, the partition is to be looked up again."""
     position, queue = partition.position, partition.queue
     if not position.forgettable:
         return False
-    recent = position.quiet_at > look.asked_at - _RECENT_SECONDS
-    was_writing = recent or position.acked_sequence > position.found_sequence
-    known = max(queue.sent_sequence, position.quiet_sequence if recent else -1)
+    was_writing = _was_writing(partition, look)
+    known = max(queue.sent_sequence, position.quiet_sequence if _was_quiet(partition, look) else -1)
     if was_writing and queue.unanswered_end <= sequence <= known:
         position.found_quiet(sequence, look.answered_at)
         return False
     return _keep_looking(partition, sequence, look, QUIET_SECONDS if was_writing else QUIET_SECONDS + _LONGER_SECONDS)
-
-
-def begin(partition: Partition, now: float) -> None:
-    """Start the lookup of a partition that `is_stale`. If nothing was sent since the last lookup, that was the first
-    poll."""
-    if partition.untried and partition.position.quiet_at < now - _RECENT_SECONDS:
-        sequence = partition.position.found_sequence
-        _keep_looking(partition, sequence, Look(now, now), QUIET_SECONDS + _LONGER_SECONDS)
-    else:
-        partition.reset_position(None, "", now)
 
 
 def _known_at(partition: Partition) -> float:
@@ -118,7 +116,28 @@ def _known_at(partition: Partition) -> float:
     return max(partition.position.quiet_at, partition.queue.last_ack_at)
 
 
+def _was_quiet(partition: Partition, look: Look) -> bool:
+    """Return whether this instance has found the log quiet shortly before."""
+    return partition.position.quiet_at > look.asked_at - _RECENT_SECONDS
+
+
+def _was_writing(partition: Partition, look: Look) -> bool:
+    return _was_quiet(partition, look) or partition.position.acked_sequence > partition.position.found_sequence
+
+
 def _keep_looking(partition: Partition, sequence: int, look: Look, wanted_seconds: float) -> bool:
+    before = partition.position.watched.sequence
+    left = _watched_for(partition, sequence, look, wanted_seconds)
+    if not left:
+        return False
+    partition.reset_position(None, "", look.answered_at + left)
+    if 0 <= before < sequence > partition.queue.sent_sequence:
+        partition.show(Reason.ANOTHER_COPY, f"another running copy of the link has written up to record {sequence}")
+    return True
+
+
+def _watched_for(partition: Partition, sequence: int, look: Look, wanted_seconds: float) -> float:
+    """Return after how many seconds to look again; 0.0 if the log has been quiet for ``wanted_seconds``."""
     position, queue = partition.position, partition.queue
     before = position.watched
     since, quiet_seconds = look.answered_at, 0.0
@@ -130,10 +149,7 @@ def _keep_looking(partition: Partition, sequence: int, look: Look, wanted_second
     if quiet_seconds >= wanted_seconds or look.asked_at >= max(since, queue.late_until) + _AT_MOST_SECONDS:
         position.found_quiet(sequence, look.answered_at)
         queue.waited()
-        return False
+        return 0.0
     position.watch(Watched(sequence, since, quiet_seconds, look.answered_at))
     left = wanted_seconds - quiet_seconds + random.uniform(0.0, 0.2)  # noqa: S311
-    partition.reset_position(None, "", look.answered_at + min(left, random.uniform(*_LOOK_SECONDS)))  # noqa: S311
-    if 0 <= before.sequence < sequence > queue.sent_sequence:
-        partition.show(Reason.ANOTHER_COPY, f"another running copy of the link has written up to record {sequence}")
-    return True
+    return min(left, random.uniform(*_LOOK_SECONDS))  # noqa: S311
