@@ -7,17 +7,20 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from strait.config import naming
 from strait.embedded.kafka import Cluster
 from strait.errors import ClusterUnavailable, PlanConflict
 from strait.kafka.admin import Admin
+from strait.state.codec import encode
 from strait.state.publisher import ControlPublisher
 from strait.state.reader import StateReader
-from strait.state.schema import OffsetMapping, Plan, PlannedTopic
+from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 
@@ -229,3 +232,22 @@ def test_a_control_plane_that_dies_inside_a_transaction_leaves_nothing_and_holds
         state.catch_up()
         assert state.plans["default"].version == 1
         assert state.trouble is None
+
+
+def test_losses_of_long_ago_are_not_read_by_who_asks_for_the_newer_ones(cluster: Cluster, link: str) -> None:
+    producer = Producer(cluster.client_properties)
+    for number, age_seconds in enumerate((10 * 86_400, 0)):
+        at_ms = int((time.time() - age_seconds) * 1000)
+        loss = Loss(
+            link=link, topic="t", partition=number, side="source", cause="source_data_lost", from_offset=0, to_offset=1,
+            at_ms=at_ms, action="continued", detail="",
+        )  # fmt: skip
+        producer.produce(naming.losses_topic(link), *encode(loss)[::-1], timestamp=at_ms)
+    assert producer.flush(30) == 0
+    found = []
+    for seconds in (None, 7 * 86_400.0):
+        reader = StateReader(cluster.client_properties, "b", link, follow=("losses",), losses_seconds=seconds)
+        with reader as state:
+            state.catch_up()
+            found.append([loss.partition for loss in state.losses])
+    assert found == [[0, 1], [1]]

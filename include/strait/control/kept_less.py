@@ -8,7 +8,15 @@ from strait.errors import StraitError
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.planning.risks.risks import Risk, kept_less
-from strait.planning.topics.kept_less import Remains, Span, deleted_there, start_to_read, to_record
+from strait.planning.topics.kept_less import (
+    RECORDED_EVERY_MS,
+    Remains,
+    Span,
+    deleted_there,
+    recently_recorded,
+    start_to_read,
+    to_record,
+)
 from strait.planning.topics.pairs import Pair
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
@@ -18,6 +26,7 @@ _READ_BYTES = 64 << 10
 """Of each compacted partition, from its first offset on: compaction deletes the oldest records first."""
 _MOST_READ = 100
 """Partitions that are read at a time. Others follow with the next plan."""
+_LOSSES_SECONDS = RECORDED_EVERY_MS / 1000 + 3600.0  # clocks may differ
 Beginnings = MutableMapping[tuple[TopicPartition, str], tuple[Span, ...]]
 """Source topic and partition, and ID of the destination topic -> the first batches of the destination's log, as they were
 read a short time ago."""
@@ -33,7 +42,7 @@ def losses_by_settings(
     beginnings: Beginnings,
 ) -> tuple[Loss, ...]:
     """Return the entries for the loss log. Queries nothing unless a destination topic keeps less than its source, and
-    reads the loss log only if such a topic has deleted records.
+    nothing of partitions that have an entry of the last week.
 
     Args:
         policies: those of source topics.
@@ -46,7 +55,17 @@ def losses_by_settings(
     if not less:
         return ()
     places = {TopicPartition(pair.source.topic, n): (pair, risks) for pair, risks in less for n in range(pair.fit)}
-    known = {place: held for place, (pair, _) in places.items() if (held := _current(runs.get(place, ()), pair))}
+    with StateReader(*clusters.destination.at, link, follow=("losses",), losses_seconds=_LOSSES_SECONDS) as log:
+        log.catch_up()
+        recorded = log.losses
+    recent = recently_recorded(recorded, now_ms)
+    known = {
+        place: held
+        for place, (pair, _) in places.items()
+        if place not in recent and (held := _current(runs.get(place, ()), pair))
+    }
+    if not known:
+        return ()
     remains = _remains(clusters, {place: places[place] for place in known}, policies)
     compacted = {place for place in remains if any(risk.code == "copy_compacted" for risk in places[place][1])}
     compacted -= {place for place in compacted if remains[place].shared}
@@ -57,11 +76,7 @@ def losses_by_settings(
     for place, key in keys.items():
         remains[place] = replace(remains[place], spans=beginnings.get(key, ()))
     found = {place: gone for place, held in remains.items() if (gone := deleted_there(known[place], held))}
-    if not found:
-        return ()
-    with StateReader(*clusters.destination.at, link, follow=("losses",)) as log:
-        log.catch_up()
-        return to_record(link, found, log.losses, now_ms)
+    return to_record(link, found, recorded, now_ms)
 
 
 def _remains(

@@ -48,6 +48,7 @@ class StateReader(ReadState):
         some_partitions: the caller needs the offset segments of few partitions only. Those of others are not decoded,
             and one that cannot be read appears in `trouble` when its partition is requested.
         most_losses: number of newest loss log entries that are kept; None: all.
+        losses_seconds: losses that were written this long ago or earlier are not read; None: all are.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class StateReader(ReadState):
         follow: Sequence[Kind] = ("plan", "map"),
         some_partitions: bool = False,
         most_losses: int | None = None,
+        losses_seconds: float | None = None,
     ) -> None:
+        self._seconds_read = {"reports": REPORTS_SINCE_SECONDS, "losses": losses_seconds}
         self._kinds = tuple(follow)
         self._kind_of: dict[str, Kind] = {_TOPIC_OF[kind](link): kind for kind in self._kinds}
         self._map_topic = naming.map_topic(link)
@@ -262,7 +265,10 @@ class StateReader(ReadState):
     def _find_topics(self, timeout_seconds: float) -> None:
         for topic, kind in self._kind_of.items():
             if topic not in self._next and self._exists(topic, timeout_seconds):
-                self._start[topic] = self._recent(topic, timeout_seconds) if kind == "reports" else OFFSET_BEGINNING
+                seconds = self._seconds_read.get(kind)
+                self._start[topic] = (
+                    OFFSET_BEGINNING if seconds is None else self._recent(topic, seconds, timeout_seconds)
+                )
                 self._next[topic] = 0
 
     def _exists(self, topic: str, timeout_seconds: float) -> bool:
@@ -277,8 +283,8 @@ class StateReader(ReadState):
     def _metadata(self, topic: str, doing: str, timeout_seconds: float) -> Any:
         return self._ask(doing, timeout_seconds, lambda wait: self._consumer.list_topics(topic, timeout=wait))
 
-    def _recent(self, topic: str, timeout_seconds: float) -> int:
-        since_ms = int((time.time() - REPORTS_SINCE_SECONDS) * 1000)
+    def _recent(self, topic: str, seconds: float, timeout_seconds: float) -> int:
+        since_ms = int((time.time() - seconds) * 1000)
         found: Any = self._ask(
             f"looking up recent records of {topic}",
             timeout_seconds,
