@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Literal, NamedTuple
 
 _LISTED_MOST = 5
 _RATE = re.compile(r"(\d{1,15}) *([kmg]?)b?(?:/s)?")
@@ -26,6 +27,29 @@ def listed(items: Sequence[str]) -> str:
     """Return the first items, and how many more there are."""
     more = len(items) - _LISTED_MOST
     return ", ".join(items[:_LISTED_MOST]) + (f" and {more:,} more" if more > 0 else "")
+
+
+class Readable(NamedTuple):
+    """A record's bytes for people. ``size``: number of all bytes, of which ``text`` has the first ``shown``."""
+
+    text: str
+    encoding: Literal["utf-8", "hex"]
+    size: int
+    shown: int
+
+
+def readable(data: bytes | None, most_bytes: int) -> Readable | None:
+    """Return the first bytes of a key, value or header: as text if they are UTF-8, else in hexadecimal; None for null."""
+    if data is None:
+        return None
+    first = data[:most_bytes]
+    for cut in range(min(4, len(first))):  # within a character, which has at most four bytes
+        part = first[: len(first) - cut] if len(first) < len(data) else first
+        try:
+            return Readable(part.decode(), "utf-8", len(data), len(part))
+        except UnicodeDecodeError:
+            continue
+    return Readable(first.hex(), "hex", len(data), len(first)) if data else Readable("", "utf-8", 0, 0)
 
 
 def without_numbers(text: str) -> str:

@@ -228,6 +228,34 @@ def test_records_are_listed_and_dropped_by_topic_and_reason(
     assert [(entry["topic"], entry["settled"]) for entry in shown] == [("orders", "dropped"), ("clicks", "")]
 
 
+def test_one_record_is_shown_and_its_value_only_when_asked_for(
+    cluster: Cluster, link: str, quarantine: Quarantine, command: OffsetMapping
+) -> None:
+    headers = (("trace", b"\xff\x00"), ("empty", None))
+    keep_aside(cluster, link, Record(5, TIME_MS, b"caf\xc3\xa9\x1b[2J", b'{"email": "a@b"}', headers))
+    place = ("show", "--topic", "orders", "--partition", "0", "--offset", "5")
+    text = command(*place).output
+    assert "orders-0 offset 5, 2020-09-13 12:26:40 UTC" in text
+    assert "key     café\\x1b[2J\n" in text
+    assert "header  trace: 0xff00\nheader  empty: null\n" in text
+    assert "value   16 bytes; --value shows them\n" in text
+    assert "a@b" not in text
+    assert 'value   {"email": "a@b"}\n' in command(*place, "--value").output
+    shown = json.loads(command(*place, "--value", "--json").output)
+    assert shown["value"] == {"text": '{"email": "a@b"}', "encoding": "utf-8", "size": 16, "shown": 16}
+    missing = command(*place[:-1], "6").exception
+    assert str(missing).startswith(f"link {link}: no quarantined record of orders-0 at source offset 6 (see ")
+
+    (entry,) = quarantine.contents().entries()
+    found = quarantine.record(entry.at)
+    assert found is not None
+    assert "value" not in found.readable(3, with_value=False)
+    cut = found.readable(4, with_value=True)
+    assert cut["key"] == {"text": "caf", "encoding": "utf-8", "size": 9, "shown": 3}  # not within a character
+    assert cut["value"]["shown"] == 4
+    assert quarantine.record(entry.at + 1) is None
+
+
 def test_somebody_elses_record_is_said_and_hides_nothing(cluster: Cluster, link: str, command: OffsetMapping) -> None:
     producer = Producer(dict(cluster.client_properties))
     producer.produce(naming.quarantine_topic(link), value=b"?")

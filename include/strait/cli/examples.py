@@ -75,6 +75,8 @@ _EXAMPLES = {
         strait losses a-to-b orders -o json""",
     "quarantine list": """
         strait quarantine list a-to-b --topic orders""",
+    "quarantine show": """
+        strait quarantine show a-to-b --topic orders --partition 3 --offset 1042 --value""",
     "quarantine replay": """
         strait quarantine replay a-to-b --topic orders --dry-run
         strait quarantine replay a-to-b --topic orders --to orders.refused""",

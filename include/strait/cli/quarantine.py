@@ -1,6 +1,7 @@
 """`strait quarantine`: list, replay or discard the records that the destination rejected."""
 
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 
@@ -18,8 +19,9 @@ from strait.cli.options import (
 from strait.cli.printing import confirm, echo
 from strait.cli.tables import plain_table
 from strait.control.quarantine import Quarantine
+from strait.errors import ConfigError
 from strait.state.quarantine_log import Chosen, Contents, Entry
-from strait.text import utc
+from strait.text import printable, utc
 
 app = typer.Typer(help="List, replay or discard rejected records.", no_args_is_help=True)
 
@@ -46,6 +48,44 @@ def list_(
     chosen = Chosen(topic, partition, reason)
     found = [entry for entry in contents.entries() if chosen.includes(entry) and (settled or not entry.settled)]
     _show(found, output, f"link {link.name}: no quarantined records match")
+
+
+@app.command(cls=Command, epilog=examples("quarantine show"))
+@link_command
+def show(
+    link: ChosenLink,
+    topic: Annotated[str, typer.Option("--topic", help="Its source topic.", show_default=False)],
+    partition: Annotated[int, typer.Option("--partition", min=0, help="Its partition.", show_default=False)],
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Its source offset.", show_default=False)],
+    value: Annotated[bool, typer.Option("--value", help="Show its value, too.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one quarantined record: its key, headers and size.
+
+    Text is shown as it is, other bytes in hexadecimal.
+    """
+    quarantine = _open(link)
+    chosen = Chosen(topic, partition)
+    found = [entry for entry in quarantine.contents().entries() if chosen.includes(entry) and entry.offset == offset]
+    record = quarantine.record(found[-1].at) if found else None
+    if record is None:
+        problem = f"no quarantined record of {topic}-{partition} at source offset {offset}"
+        raise ConfigError(f"link {link.name}", [problem], hint="see `strait quarantine list --settled`")
+    shown = record._replace(entry=found[-1]).readable(sys.maxsize, with_value=value)
+    if output.structured:
+        output.write(shown)
+        return
+    entry = found[-1]
+    for name, text in (
+        ("from", f"{entry}, {utc(entry.timestamp_ms)} UTC"),
+        ("for", entry.destination),
+        ("why", f"{entry.reason}: {entry.detail}"),
+        ("since", f"{utc(entry.quarantined_at_ms)} UTC{f', {entry.settled}' if entry.settled else ''}"),
+        ("key", _part(shown["key"])),
+        *(("header", f"{name}: {_part(part)}") for name, part in shown["headers"]),
+        ("value", _part(shown["value"]) if value else _size(shown["value_bytes"])),
+    ):
+        echo(f"{name:7} {printable(text)}")
 
 
 @app.command(cls=Command, epilog=examples("quarantine replay"))
@@ -153,3 +193,13 @@ def _show(found: list[Entry], output: Output, nothing: str, into: dict[str, str]
         )
         settled = ["settled"] * with_settled
         plain_table(["since (UTC)", "from", ">offset", ">bytes", "into" if into else "for", *settled, "why"], rows)
+
+
+def _part(part: dict[str, Any] | None) -> str:
+    if part is None:
+        return "null"
+    return f"0x{part['text']}" if part["encoding"] == "hex" else str(part["text"])
+
+
+def _size(size: int | None) -> str:
+    return "null" if size is None else f"{size:,} bytes; --value shows them"

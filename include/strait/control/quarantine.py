@@ -7,6 +7,7 @@ and no record is replayed twice. If two processes resolve at the same time, the 
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 
@@ -26,7 +27,30 @@ from strait.state.quarantine_log import (
     settlement,
 )
 from strait.state.quarantine_replay import in_source_order, targets
+from strait.text import readable
 from strait.waiting import unix_ms
+
+
+class Record(NamedTuple):
+    """A quarantined record as it is on the source."""
+
+    entry: Entry
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    def readable(self, most_bytes: int, *, with_value: bool) -> dict[str, Any]:
+        """Return it for people, each part up to ``most_bytes``; its value only if asked for.
+
+        Returns: the entry's attributes; `key` and `value`, see `strait.text.Readable`, None for null; `headers`, pairs of a
+            name and such a value; `value_bytes`, None for null.
+        """
+        shown = self.entry._asdict() | {
+            "key": _readable(self.key, most_bytes),
+            "headers": [[name, _readable(value, most_bytes)] for name, value in self.headers],
+            "value_bytes": None if self.value is None else len(self.value),
+        }
+        return shown | ({"value": _readable(self.value, most_bytes)} if with_value else {})
 
 
 class Quarantine:
@@ -87,6 +111,17 @@ class Quarantine:
                 yield entry, message
             if not wanted:
                 return
+
+    def record(self, at: int) -> "Record | None":
+        """Return the quarantined record at this offset of the quarantine topic; None if there is none."""
+        for message in self._read(at):
+            contents = Contents()
+            contents.apply(message.offset(), message.key(), message.value(), _headers(message))
+            entry = next(iter(contents.entries()), None)
+            if entry is None or entry.at != at:
+                return None
+            return Record(entry, message.key(), message.value(), original_headers(_headers(message)))
+        return None
 
     @contextlib.contextmanager
     def settling(self) -> Iterator["Settling"]:
@@ -169,3 +204,8 @@ class Settling:
 
 def _headers(message: Message) -> Headers:
     return message.headers() or []
+
+
+def _readable(data: bytes | None, most_bytes: int) -> dict[str, Any] | None:
+    found = readable(data, most_bytes)
+    return None if found is None else found._asdict()

@@ -3,7 +3,7 @@ are not a public interface.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails, VariableDetails
@@ -93,6 +93,25 @@ def editable_link(link: VisibleLink, user: GetUserDep) -> str:
 
 
 EditableLink = Annotated[str, Depends(editable_link)]
+
+
+class Reader(NamedTuple):
+    """A link whose records a user may read, and the user's name."""
+
+    link: str
+    user: str
+
+
+def reader(link: VisibleLink, user: GetUserDep, can: Changes) -> Reader:
+    """Return the link if the user may replay its quarantined records, else 403."""
+    if not can["may"]["quarantine"]:
+        raise HTTPException(
+            403, f"link {link}: you may not see its records: you may not trigger DAG {QUARANTINE_DAG} for it"
+        )
+    return Reader(link, user.get_name())
+
+
+QuarantineReader = Annotated[Reader, Depends(reader)]
 
 
 def reads_logs(link: VisibleLink, user: GetUserDep) -> bool:

@@ -21,6 +21,7 @@ OF_LINK = (
     "/groups",
     "/group?group=x",
     "/recovery",
+    "/quarantine/0",
 )
 OF_LINK += ("/failover?id=x", "/history", "/runs?topic=orders&partition=0", "/applications", "/quarantine", "/topics")
 FILES = ("", "page.js", "link.js", "home.js", "page.css")

@@ -285,6 +285,22 @@ def left_aside(site: Site) -> list[int]:
     return [entry.offset for entry in contents.entries() if not entry.settled]
 
 
+def test_the_content_of_a_quarantined_record_is_for_who_may_replay_it(site, link, viewer_page):
+    link.get_by_role("button", name="Show the record edit.b-0 offset 3").click(timeout=90_000)
+    shown = link.get_by_role("dialog", name="edit.b-0, offset 3")
+    expect(shown.get_by_role("definition").filter(has_text="1 bytes")).to_be_visible()
+    shown.get_by_role("button", name="Show value").click()
+    expect(shown.get_by_role("definition").last).to_have_text("v")
+    shown.get_by_role("button", name="Close").click()
+    contents = Quarantine(handle_into(site.clusters.destination.client_properties, "there", CHANGED)).contents()
+    path = f"api/v1/links/{CHANGED}/quarantine/{contents.entries()[0].at}?value=true"
+    assert site.get(path, site.token(VIEWER)).status_code == 403
+    assert site.get(path, site.token()).json()["value"]["text"] == "v"
+    assert site.get(path).status_code == 401
+    viewer_page.goto(f"{site.url}#/link/{CHANGED}")
+    expect(viewer_page.get_by_role("button", name="Show the record edit.b-0 offset 3")).to_be_disabled(timeout=90_000)
+
+
 def test_quarantined_records_are_shown_dropped_and_replayed(site, link):
     drop = link.get_by_role("button", name="Drop quarantined…")
     expect(drop).to_be_visible(timeout=90_000)

@@ -1,9 +1,12 @@
 """One partition of a link, its applications and its quarantine."""
 
+import logging
+import threading
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, HTTPException, Path, Query
 
+from strait.errors import StraitError
 from strait_airflow.page.observers import (
     applications_observers,
     observers,
@@ -11,9 +14,16 @@ from strait_airflow.page.observers import (
     runs_observers,
 )
 from strait_airflow.page.routes.query import Limit, Offset, Search
-from strait_airflow.page.security import ReadsLogs, VisibleLink
+from strait_airflow.page.security import QuarantineReader, ReadsLogs, VisibleLink
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.details import applications_view, partition_details, partition_runs, quarantine_page
+from strait_airflow.settings import clusters_of
+
+MOST_RECORD_BYTES = 16 << 10
+"""Of the key, the value and each header that are shown."""
+
+log = logging.getLogger(__name__)
+_records = threading.BoundedSemaphore(2)  # each read takes one of the threads that handle all requests to Airflow
 
 api = APIRouter(prefix="/api/v1/links/{link}")
 Partition = Annotated[int, Query(ge=0)]
@@ -37,6 +47,28 @@ def runs(name: VisibleLink, topic: str, partition: Partition) -> Data:
 def applications(name: VisibleLink, logs: ReadsLogs) -> Data:
     """Return the link's applications, as far as this host can see them."""
     return applications_view(applications_observers.newest(name), observers.newest(name), logs=logs)
+
+
+@api.get("/quarantine/{at}")
+def quarantined(reader: QuarantineReader, at: Annotated[int, Path(ge=0)], value: bool = False) -> Data:
+    """Return the quarantined record at this offset of the quarantine topic, with its value only if asked for: see
+    `strait.control.quarantine.Record`."""
+    from strait.control.quarantine import Quarantine
+    from strait.state.link_handle import ConfiguredLink
+
+    if not _records.acquire(blocking=False):
+        raise HTTPException(429, "other records are being read; try again in some seconds")
+    try:
+        record = Quarantine(ConfiguredLink.of(clusters_of(reader.link), reader.link)).record(at)
+    except StraitError as error:
+        raise HTTPException(409, str(error)) from error
+    finally:
+        _records.release()
+    if record is None:
+        raise HTTPException(404, f"link {reader.link}: offset {at} of its quarantine topic holds no such record")
+    part = "all" if value else "key and headers"
+    log.info("user %s reads %s of quarantined record %s of link %s", reader.user, part, record.entry, reader.link)
+    return record.readable(MOST_RECORD_BYTES, with_value=value)
 
 
 @api.get("/quarantine")
