@@ -286,7 +286,8 @@ class _Clusters:
     def _look_at(self, plan: "Plan", now: float) -> "Iterator[Trouble]":
         from strait.config.naming import application_of
         from strait.launch.base import State
-        from strait.planning.status.health import IN_CLUSTER, ON_THIS_HOST, trouble_of
+        from strait.planning.status.health import IN_CLUSTER, ON_THIS_HOST, Trouble, trouble_of
+        from strait.reasons import Reason
 
         in_cluster, now_ms = self._file.links[self._link].spark.deploy_mode == "cluster", unix_ms()
         patience = IN_CLUSTER if in_cluster else ON_THIS_HOST
@@ -300,18 +301,12 @@ class _Clusters:
             slots = () if standby else silent
             trouble = trouble_of(plan, found, slots, now_ms, patience, running_seconds=running_seconds)
             if trouble is None and found is None and not plan.stopped:
-                trouble = self._missing(name, plan.group, now)
-            elif found is not None:
+                missing = f"application {name} was never submitted"
+                trouble = Trouble(plan.group, Reason.APPLICATION_DEAD, missing)
+            awaits = found is None or (not found.state.alive and found.exit_code == 0)  # it was asked to end
+            if not awaits:
                 self._missing_since.pop(name, None)
+            elif trouble is not None and now - self._missing_since.setdefault(name, now) < SUBMITTED_WITHIN_SECONDS:
+                trouble = None  # whoever published the plan or restarts it may be about to submit it
             if trouble is not None:
                 yield replace(trouble, application=name)
-
-    def _missing(self, name: str, group: str, now: float) -> "Trouble | None":
-        """Return the problem that an application was never submitted. None during `SUBMITTED_WITHIN_SECONDS`: the
-        publisher of the plan may be about to submit it."""
-        from strait.planning.status.health import Trouble
-        from strait.reasons import Reason
-
-        if now - self._missing_since.setdefault(name, now) < SUBMITTED_WITHIN_SECONDS:
-            return None
-        return Trouble(group, Reason.APPLICATION_DEAD, f"application {name} was never submitted")
