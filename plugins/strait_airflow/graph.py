@@ -128,7 +128,7 @@ def _run(context: "Context") -> Run:
     run = context["dag_run"]
     after_ms = round(run.run_after.timestamp() * 1000)
     by = run.triggering_user_name or "Airflow"
-    return Run(run.run_id, after_ms, run.clear_number or 0, by, manual=str(run.run_type) == "manual")
+    return Run(run.run_id, after_ms, run.clear_number or 0, by, manual=run.run_type == "manual")
 
 
 def _events(asset: "Asset", context: "Context") -> Sequence[Any]:

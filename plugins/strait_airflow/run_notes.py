@@ -83,7 +83,7 @@ def _people(dag_run: "DagRun") -> list[str]:
     """Return the user that triggered the run, or those that edited the settings, according to Airflow's audit log."""
     notices = _notices(dag_run)
     if not notices:
-        if str(dag_run.run_type) == "manual":
+        if dag_run.run_type == "manual":
             conf = dag_run.conf or {}
             wants = f" to restart {conf['restart']}" if conf.get("restart") else ""
             return [f"triggered by {dag_run.triggering_user_name or 'the API'}{wants}"]

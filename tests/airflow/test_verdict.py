@@ -1,13 +1,16 @@
 """Whether a run is red, and for what: an incident makes one run red, and another one a day later."""
 
 import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
+from airflow.sdk.api.datamodels._generated import DagRunType
 
 from strait.errors import ClusterUnavailable, ConfigError, LaunchError, LoginRejected, NotAuthorized
 from strait.text import utc
 from strait_airflow.errors import cause_of
-from strait_airflow.graph import attempt_of, cleared_alone, decoded
+from strait_airflow.graph import _run, attempt_of, cleared_alone, decoded
 from strait_airflow.noticing import ACTING_MOST_MS, Judged, reasons_of
 from strait_airflow.verdict import (
     KNOWN,
@@ -212,3 +215,12 @@ def test_clearing_one_task_restarts_its_application_once_and_clearing_the_run_do
     assert not cleared_alone(try_number=2, max_tries=2, cleared=1, cleared_before=1), "`monitor` was cleared, too"
     assert not cleared_alone(try_number=2, max_tries=1, cleared=1, cleared_before=0), "another task was cleared"
     assert [attempt_of(1, 1), attempt_of(2, 1), attempt_of(2, 2), attempt_of(3, 2)] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [*DagRunType])
+def test_a_run_that_a_person_has_triggered_is_known_from_others(kind: DagRunType) -> None:
+    """The type is an enumeration whose text is not its value."""
+    run = SimpleNamespace(
+        run_id="r", run_after=datetime.now(UTC), clear_number=0, triggering_user_name="ann", run_type=kind
+    )
+    assert _run({"dag_run": run}).manual == (kind is DagRunType.MANUAL)
