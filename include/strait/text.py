@@ -30,7 +30,7 @@ def listed(items: Sequence[str]) -> str:
 
 
 class Readable(NamedTuple):
-    """A record's bytes for people. ``size``: number of all bytes, of which ``text`` has the first ``shown``."""
+    """A record's bytes as human-readable text. ``size``: number of all bytes, of which ``text`` has the first ``shown``."""
 
     text: str
     encoding: Literal["utf-8", "hex"]

@@ -307,6 +307,6 @@ class _Clusters:
             if not awaits:
                 self._missing_since.pop(name, None)
             elif trouble is not None and now - self._missing_since.setdefault(name, now) < SUBMITTED_WITHIN_SECONDS:
-                trouble = None  # whoever published the plan or restarts it may be about to submit it
+                trouble = None  # the publisher of the plan, or the restart, may be about to submit it
             if trouble is not None:
                 yield replace(trouble, application=name)

@@ -40,7 +40,7 @@ class Record(NamedTuple):
     headers: Headers
 
     def readable(self, most_bytes: int, *, with_value: bool) -> dict[str, Any]:
-        """Return it for people, each part up to ``most_bytes``; its value only if asked for.
+        """Return it in human-readable form, each part up to ``most_bytes``; its value only if asked for.
 
         Returns: the entry's attributes; `key` and `value`, see `strait.text.Readable`, None for null; `headers`, pairs of a
             name and such a value; `value_bytes`, None for null.

@@ -1,4 +1,4 @@
-"""Limits the bytes and requests in flight over one connection to a destination broker to what keeps the broker busy.
+"""Limits the bytes and requests in flight over one connection to a destination broker to the amount that keeps it busy.
 
 Any more would wait at the broker, and each later record would wait after them. Once a quota throttles the link, the
 broker processes the requests that have arrived one by one, with a pause before each (KIP-219). Pure.
@@ -14,7 +14,7 @@ LEAST_BYTES = 4 << 20
 MOST_BYTES = 64 << 20
 LEAST_REQUESTS = 32
 """May always be in flight. A broker serves the requests of a connection one by one, and each that waits for its
-followers takes tens of milliseconds, however small it is. What waits for room is combined into fewer requests."""
+followers takes tens of milliseconds, however small it is. Batches that wait for room are combined into fewer requests."""
 _PACE_SECONDS = 1.0
 _STRETCH_SECONDS = 0.1
 _WAY_SECONDS = 300.0

@@ -86,6 +86,6 @@ def _keep_pandas_out() -> None:
     if "pandas" not in sys.modules:
         sys.meta_path.insert(0, _NoPandas)
         try:
-            pa.array([])  # it looks once
+            pa.array([])  # it searches once
         finally:
             sys.meta_path.remove(_NoPandas)

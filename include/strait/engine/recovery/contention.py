@@ -45,7 +45,7 @@ _SLOW_SECONDS = 1.0
 _AT_MOST_SECONDS = 12.0
 """… but at most for this time in total: under load each response may be late."""
 _STALE_SECONDS = 1.5
-"""An instance without an acknowledgement for this time looks up the log before it sends what comes from the source."""
+"""An instance without an acknowledgement for this time queries the log before it sends old batches from the source."""
 _LATE_SECONDS = 4.5
 """A partition that waited longer for its turn to send is looked up first: another instance may be about to take over,
 or have done so."""
@@ -137,7 +137,7 @@ def _keep_looking(partition: Partition, sequence: int, look: Look, wanted_second
 
 
 def _watched_for(partition: Partition, sequence: int, look: Look, wanted_seconds: float) -> float:
-    """Return after how many seconds to look again; 0.0 if the log has been quiet for ``wanted_seconds``."""
+    """Return after how many seconds to query it again; 0.0 if the log has been quiet for ``wanted_seconds``."""
     position, queue = partition.position, partition.queue
     before = position.watched
     since, quiet_seconds = look.answered_at, 0.0

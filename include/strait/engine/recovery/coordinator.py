@@ -130,7 +130,7 @@ class RecoveryCoordinator:
             self._late.add(partition)
 
     def _confirm_late(self) -> None:
-        """Look up the logs of partitions that have old batches to send, and of which too little is known. The batches
+        """Query the logs of partitions that have old batches to send, if too little is known of them. The batches
         are kept while the log is as it was: a source that takes longer to return them than a lookup remains valid would
         otherwise be read again and again."""
         by_node: dict[int, list[Ticket]] = defaultdict(list)
