@@ -1,5 +1,6 @@
 """Human-readable forms of names and times. Pure."""
 
+import codecs
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -43,13 +44,12 @@ def readable(data: bytes | None, most_bytes: int) -> Readable | None:
     if data is None:
         return None
     first = data[:most_bytes]
-    for cut in range(min(4, len(first))):  # within a character, which has at most four bytes
-        part = first[: len(first) - cut] if len(first) < len(data) else first
-        try:
-            return Readable(part.decode(), "utf-8", len(data), len(part))
-        except UnicodeDecodeError:
-            continue
-    return Readable(first.hex(), "hex", len(data), len(first)) if data else Readable("", "utf-8", 0, 0)
+    decoder = codecs.getincrementaldecoder("utf-8")()  # leaves out a character that is cut off
+    try:
+        text = decoder.decode(first, final=len(first) == len(data))
+    except UnicodeDecodeError:
+        return Readable(first.hex(), "hex", len(data), len(first))
+    return Readable(text, "utf-8", len(data), len(first) - len(decoder.getstate()[0]))
 
 
 def without_numbers(text: str) -> str:

@@ -306,14 +306,12 @@ class Partition:
         return self.cursor.end < 0 or self.reason is not None
 
     @property
-    def untried(self) -> bool:
-        """Whether nothing was sent since the last position lookup."""
-        return self.queue.in_flight == 0 and self.position.acked_sequence == self.position.found_sequence
-
-    @property
     def just_confirmed(self) -> bool:
-        """Whether nothing was sent since the log was last looked up, though batches may have been kept meanwhile."""
-        return self.untried or (self.queue.in_flight == 0 and self.position.quiet_at > self.queue.last_ack_at)
+        """Whether nothing was sent since the last position lookup, or since the log was last queried for batches that were
+        kept."""
+        position, queue = self.position, self.queue
+        untried = position.acked_sequence == position.found_sequence or position.quiet_at > queue.last_ack_at
+        return queue.in_flight == 0 and untried
 
     @property
     def idle(self) -> bool:

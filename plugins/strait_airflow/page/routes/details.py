@@ -6,14 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Path, Query
 
-from strait.errors import StraitError
 from strait_airflow.page.observers import (
     applications_observers,
     observers,
     quarantine_observers,
     runs_observers,
 )
-from strait_airflow.page.routes.query import Limit, Offset, Search
+from strait_airflow.page.routes.query import Limit, Offset, Search, asking_clusters
 from strait_airflow.page.security import QuarantineReader, ReadsLogs, VisibleLink
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.details import applications_view, partition_details, partition_runs, quarantine_page
@@ -23,7 +22,7 @@ MOST_RECORD_BYTES = 16 << 10
 """Of the key, the value and each header that are shown."""
 
 log = logging.getLogger(__name__)
-_records = threading.BoundedSemaphore(2)  # each read takes one of the threads that handle all requests to Airflow
+_records = threading.BoundedSemaphore(2)
 
 api = APIRouter(prefix="/api/v1/links/{link}")
 Partition = Annotated[int, Query(ge=0)]
@@ -56,14 +55,8 @@ def quarantined(reader: QuarantineReader, at: Annotated[int, Path(ge=0)], value:
     from strait.control.quarantine import Quarantine
     from strait.state.link_handle import ConfiguredLink
 
-    if not _records.acquire(blocking=False):
-        raise HTTPException(429, "other records are being read; try again in some seconds")
-    try:
+    with asking_clusters(_records, "other records are being read; try again in some seconds"):
         record = Quarantine(ConfiguredLink.of(clusters_of(reader.link), reader.link)).record(at)
-    except StraitError as error:
-        raise HTTPException(409, str(error)) from error
-    finally:
-        _records.release()
     if record is None:
         raise HTTPException(404, f"link {reader.link}: offset {at} of its quarantine topic holds no such record")
     part = "all" if value else "key and headers"

@@ -10,7 +10,8 @@ from typing import Any
 from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict
 
-from strait.errors import ConfigError, StraitError
+from strait.errors import ConfigError
+from strait_airflow.page.routes.query import asking_clusters
 from strait_airflow.page.security import EditableLink
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.preview import preview_of
@@ -70,16 +71,12 @@ def preview(name: EditableLink, asked: Asked) -> Data:
     """Preview the effects of these topics: see `preview_of`. Queries both clusters and plans like the link's DAG."""
     from strait.control.plane import Control
 
-    if not _previews.acquire(blocking=False):
-        raise HTTPException(429, "other previews are being made; try again in some seconds")
-    try:
-        with Control(_with(name, asked), name) as control:
-            proposal = control.propose()
-            return preview_of(control.link, proposal, control.forecast(proposal))
-    except StraitError as error:
-        raise HTTPException(409, str(error)) from error
-    finally:
-        _previews.release()
+    with (
+        asking_clusters(_previews, "other previews are being made; try again in some seconds"),
+        Control(_with(name, asked), name) as control,
+    ):
+        proposal = control.propose()
+        return preview_of(control.link, proposal, control.forecast(proposal))
 
 
 def _with(name: str, asked: Asked) -> Any:
