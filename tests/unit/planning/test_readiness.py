@@ -7,6 +7,7 @@ from strait.planning import readiness
 from strait.planning.failover import Verdict
 from strait.planning.readiness import Sample
 from strait.planning.status.rows import PartitionStatus
+from strait.state.audit_records import AuditTopic, AuditVerdict
 from strait.state.failover_records import FailoverStep
 
 
@@ -50,6 +51,37 @@ def test_another_next_record_fails() -> None:
     assert failed.verdict is Verdict.FAILED
     assert "g in t-0" in failed.detail
     assert readiness.shadow(2, ["g in t-0"]).verdict is Verdict.FAILED
+
+
+def audited(verdict: AuditVerdict = "equal", differences: int = 0, until_ms: int | None = 3_600_000) -> AuditTopic:
+    return AuditTopic(
+        topic="", verdict=verdict, partitions=1, records=9, differences=differences, verified_until_ms=until_ms
+    )
+
+
+@pytest.mark.parametrize(
+    ("results", "words"),
+    [
+        ({}, "of 0 of 2 topics; not of t, u: strait audit l compares them"),
+        (
+            {"t": audited(), "other": audited()},
+            "of 1 of 2 topics, and found no difference, until 1970-01-01 01:00:00 UTC; not of u",
+        ),
+        ({"t": audited(), "u": audited("incomplete", until_ms=None)}, "of 1 of 2 topics"),
+        ({"t": audited(), "u": audited("different", 3, None)}, "records of 1 topics that differ: u 3;"),
+        ({"t": audited(), "u": audited("equal", 3)}, "records of 1 topics that differ: u 3;"),
+    ],
+)
+def test_what_no_audit_has_compared_or_found_different_is_named(results: dict[str, AuditTopic], words: str) -> None:
+    check = readiness.audited("l", {"t", "u"}, results)
+    assert check.verdict is Verdict.WARNING
+    assert words in check.detail
+
+
+def test_topics_are_verified_until_the_oldest_of_their_times() -> None:
+    check = readiness.audited("l", {"t", "u"}, {"t": audited(until_ms=7_200_000), "u": audited("explained")})
+    text = "audits have compared all records of 2 of 2 topics, and found no difference, until 1970-01-01 01:00:00 UTC"
+    assert check == (Verdict.DONE, text)
 
 
 def test_a_warning_is_worth_half_of_what_holds() -> None:

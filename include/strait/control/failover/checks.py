@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 
+from strait.audit.publishing import AuditLog
 from strait.control import pausing
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_groups
-from strait.errors import ClusterError
+from strait.errors import ClusterError, StateError
 from strait.model import TopicAcl
-from strait.planning import failover
+from strait.planning import failover, readiness
 from strait.planning.failover import Check, Verdict
 from strait.planning.waves import wave_of
 from strait.state.failover_records import Failover
@@ -82,6 +83,16 @@ def _pause(look: Observation, turn: Turn, reason: str) -> Check:
     if behind:
         return Check(Verdict.WAITING, f"{len(behind)} slots do not follow the plan yet: {listed(behind)}")
     return Check(Verdict.DONE, f"{len(topics)} topics are paused: {listed(sorted(topics))}")
+
+
+def audited(look: Observation) -> Check:
+    """Report which of the topics that are moved are verified by audits. It never stops a failover, even if that cannot
+    be read."""
+    try:
+        results = AuditLog(*look.link.destination, look.link.name).newest()
+    except (ClusterError, StateError) as error:
+        return Check(Verdict.WARNING, f"the results of audits are not known: {error}")
+    return readiness.audited(look.link.name, look.topics(), results)
 
 
 def reverse(look: Observation, *, ask: bool = True) -> Check:

@@ -8,7 +8,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from strait.control.failover.checks import STOP, is_stopped, lift_fence, reverse, stop, tail_of, whole
+from strait.control.failover.checks import STOP, audited, is_stopped, lift_fence, reverse, stop, tail_of, whole
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.errors import ClusterError, ClusterUnavailable, FailoverTakenOver, StraitError
@@ -231,6 +231,7 @@ class PlannedFailover:
                 still_paused=self._look.still_paused(),
             )
             self._turn.take_with_hooks("verify", self._verify)
+        self._turn.take("audited", lambda: audited(self._look))
         self._turn.take("reverse", lambda: reverse(self._look))
         self._turn.end("done")
 

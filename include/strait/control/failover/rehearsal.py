@@ -2,7 +2,7 @@
 working."""
 
 from strait.consumer_groups.shadow import next_places, try_shadow_groups
-from strait.control.failover.checks import reverse, tail_of, whole
+from strait.control.failover.checks import audited, reverse, tail_of, whole
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_status
@@ -38,6 +38,7 @@ class Rehearsal:
         take("groups", self._translated)
         take("shadow", self._shadow)
         take("records", self._records)
+        take("audited", lambda: audited(self._look))
         take("reverse", lambda: reverse(self._look))
         rows = self._look.among(self._look.status().rows)
         self._turn.end(

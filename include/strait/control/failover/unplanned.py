@@ -1,7 +1,7 @@
 """A failover without the source: it continues with the data on the destination and lists missing records as far as they
 are known. The source is only checked for whether it responds."""
 
-from strait.control.failover.checks import STOP, is_stopped, reverse, stop
+from strait.control.failover.checks import STOP, audited, is_stopped, reverse, stop
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.control.held_elsewhere import links_beside
@@ -43,6 +43,7 @@ class UnplannedFailover:
             self._turn.keep(plans=self._look.plan_versions(), still_paused=self._look.still_paused())
         self._turn.take_with_hooks("missing", self._missing, hooked="verify")
         take("groups", self._groups)
+        take("audited", lambda: audited(self._look))
         take("reverse", lambda: reverse(self._look, ask=False))
         if links_beside(self._look.link):
             take("elsewhere", self._elsewhere)
