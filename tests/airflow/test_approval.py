@@ -9,9 +9,10 @@ import pytest
 import yaml
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from strait.kafka.admin import Admin, NewTopic
+from strait.kafka.admin import Admin
 from strait.planning.review.approval import ShownPlan
 from strait_airflow import approval, control, pausing, settings
+from support.kafka.topics import create
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker]
 
@@ -29,12 +30,8 @@ def link(clusters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     file.write_text(yaml.safe_dump({"clusters": ends, "links": {name: settings}}))
     monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
     monkeypatch.setenv("STRAIT_HOME", str(tmp_path / "home"))
-    create(clusters, name)
+    create(clusters.source, name, 2)
     return name
-
-
-def create(clusters: Any, topic: str) -> None:
-    Admin(clusters.source.client_properties, "a").create([NewTopic(topic, 2, 1)])
 
 
 def copies(clusters: Any, prefix: str) -> list[str]:
@@ -93,7 +90,7 @@ def test_nothing_is_done_until_somebody_approves_and_then_just_that(link, cluste
 
 def test_what_is_not_what_was_shown_is_refused_and_asked_anew(link, clusters):
     found = stored(approval.look(link))
-    create(clusters, f"{link}-more")
+    create(clusters.source, f"{link}-more", 2)
     with pytest.raises(AirflowFailException) as refused:
         act(link, found, APPROVED)
     assert f"not shown: copies {link}-more" in str(refused.value)
@@ -108,7 +105,7 @@ def test_what_was_rejected_is_not_asked_again_until_it_is_something_else(link, c
     monkeypatch.setenv(f"AIRFLOW_VAR_{settings.rejected_name(link).upper()}", json.dumps(rejected))
     with pytest.raises(AirflowSkipException, match="ann rejected these changes at noon; delete the Variable"):
         approval.look(link)
-    create(clusters, f"{link}-more")
+    create(clusters.source, f"{link}-more", 2)
     assert f"{link}-more" in approval.look(link)["body"]
     monkeypatch.setenv(f"AIRFLOW_VAR_{settings.rejected_name(link).upper()}", "nonsense")
     assert approval.look(link)

@@ -15,7 +15,7 @@ from strait.control import pausing
 from strait.control.link_status import link_status
 from strait.control.plane import Control
 from strait.errors import ApprovalMissing, StateError
-from strait.kafka.admin import Admin, NewTopic
+from strait.kafka.admin import Admin
 from strait.planning.plan.pauses import Scope
 from strait.planning.review.approval import ShownPlan
 from strait.planning.risks.risks import Risk
@@ -23,7 +23,7 @@ from strait.reasons import Reason
 from strait.state.link_handle import ConfiguredLink
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
-from support.kafka.topics import delete, produce
+from support.kafka.topics import create, delete, produce
 from support.links.copying import copying
 
 pytestmark = pytest.mark.broker
@@ -49,18 +49,13 @@ def make_file(clusters: Any, link: str) -> MakeFile:
     return make
 
 
-def create(cluster: Any, topic: str, partitions: int = 2, **configs: str) -> None:
-    Admin(cluster.client_properties, "x").create([NewTopic(topic, partitions, 1, configs)])
-    eventually(lambda: topic in topics_of(cluster, topic), what=f"the brokers know {topic}")
-
-
 def topics_of(cluster: Any, prefix: str) -> list[str]:
     return sorted(t for t in Admin(cluster.client_properties, "x").observe(lambda _: False).topics if prefix in t)
 
 
 @pytest.mark.core
 def test_nothing_is_done_unasked_and_what_was_shown_is_done(clusters: Any, make_file: MakeFile, link: str) -> None:
-    create(clusters.source, f"{link}-orders")
+    create(clusters.source, f"{link}-orders", 2)
     with Control(make_file(), link) as control:
         with pytest.raises(ApprovalMissing, match="2 changes wait for approval"):
             control.apply()
@@ -73,7 +68,7 @@ def test_nothing_is_done_unasked_and_what_was_shown_is_done(clusters: Any, make_
 
 
 def test_slots_come_and_what_halts_halts_without_anybody_s_leave(clusters: Any, make_file: MakeFile, link: str) -> None:
-    create(clusters.source, f"{link}-orders")
+    create(clusters.source, f"{link}-orders", 2)
     with Control(make_file(), link) as control:
         control.apply(shown=control.show(control.propose()))
     with Control(make_file(groups={"default": {"slots": 2}}), link) as control:
@@ -85,11 +80,11 @@ def test_a_world_that_has_changed_is_refused_with_what_differs(
     clusters: Any, make_file: MakeFile, link: str, early: bool
 ) -> None:
     """Before the first look, or between it and the publication: both times nothing is published."""
-    create(clusters.source, f"{link}-orders")
+    create(clusters.source, f"{link}-orders", 2)
     with Control(make_file(), link) as control:
         proposal = control.propose()
         shown = control.show(proposal)
-        create(clusters.source, f"{link}-secrets")
+        create(clusters.source, f"{link}-secrets", 2)
         with pytest.raises(ApprovalMissing, match=f"not shown: copies {link}-secrets"):
             control.apply(None if early else proposal, shown=shown)
         assert naming.plan_topic(link) not in topics_of(clusters.destination, link) or not control.propose().plans
@@ -100,7 +95,7 @@ def test_a_world_that_has_changed_is_refused_with_what_differs(
 def test_what_another_control_plane_has_done_meanwhile_is_no_longer_to_be_done(
     clusters: Any, make_file: MakeFile, link: str
 ) -> None:
-    create(clusters.source, f"{link}-orders")
+    create(clusters.source, f"{link}-orders", 2)
     with Control(make_file(), link) as control, Control(make_file(), link) as other:
         shown = control.show(control.propose())
         other.apply(shown=other.show(other.propose()))
@@ -111,11 +106,11 @@ def test_what_another_control_plane_has_done_meanwhile_is_no_longer_to_be_done(
 def test_a_state_that_cannot_be_read_refuses_approved_plans_and_pauses_and_changes_nothing(
     clusters: Any, make_file: MakeFile, link: str
 ) -> None:
-    create(clusters.source, f"{link}-orders")
+    create(clusters.source, f"{link}-orders", 2)
     file = make_file()
     with Control(file, link) as control:
         control.apply(shown=control.show(control.propose()))
-    create(clusters.source, f"{link}-more")
+    create(clusters.source, f"{link}-more", 2)
     with Control(file, link) as control:
         shown = control.show(control.propose())
     newer = Producer(clusters.destination.client_properties)
@@ -163,7 +158,7 @@ def test_a_plan_file_is_done_once_and_only_as_written(
 ) -> None:
     from broker.test_command_line import links_file, strait
 
-    create(clusters.source, f"{link}-orders")
+    create(clusters.source, f"{link}-orders", 2)
     ends = clusters.source.client_properties, clusters.destination.client_properties
     path = links_file(tmp_path, *ends, topics={"regex": [f"{link}-.*"]}, approval="required")
     file = tmp_path / "plan.json"
@@ -247,18 +242,33 @@ def test_a_recreated_topic_is_copied_on_while_a_new_one_waits_for_approval(
             assert topics_of(clusters.destination, news) == [news]
 
 
+def test_all_topics_may_be_replaced_by_others_that_wait_for_approval(
+    clusters: Any, make_file: MakeFile, link: str
+) -> None:
+    orders, payments = f"{link}-orders", f"{link}-payments"
+    for topic in (orders, payments):
+        create(clusters.source, topic, 2)
+    with Control(make_file(topics={"include": [orders]}), link) as control:
+        control.apply(shown=control.show(control.propose()))
+    with Control(make_file(topics={"include": [payments]}), link) as control:
+        assert ("copies", payments) in {effect[:2] for effect in control.apply().pending}
+        assert topics_of(clusters.destination, payments) == []
+        plan = control.apply(shown=control.show(control.propose())).plan
+        assert [topic.source for topic in plan.topics] == [payments]
+
+
 def test_the_command_does_what_needs_no_approval_and_says_what_waits(
     clusters: Any, make_file: MakeFile, link: str, tmp_path: Path
 ) -> None:
     from broker.test_command_line import links_file, strait
 
-    create(clusters.source, f"{link}-orders")
+    create(clusters.source, f"{link}-orders", 2)
     ends_of = clusters.source.client_properties, clusters.destination.client_properties
     path = links_file(tmp_path, *ends_of, topics={"regex": [f"{link}-.*"]}, approval="required")
     common = ("--config", str(path), "--link", "a-to-b")
     assert strait(tmp_path, "plan", *common, "--out", str(tmp_path / "plan.json")).returncode == 0
     assert strait(tmp_path, "apply", str(tmp_path / "plan.json"), *common).returncode == 0
-    create(clusters.source, f"{link}-more")
+    create(clusters.source, f"{link}-more", 2)
     slots = {"groups": {"default": {"slots": 2}}}
     links_file(tmp_path, *ends_of, topics={"regex": [f"{link}-.*"]}, approval="required", **slots)
     said = strait(tmp_path, "apply", *common, "--json")

@@ -131,11 +131,15 @@ def test_an_invoice_that_is_rejected_is_one_red_run_and_quarantining_it_a_green_
     before = {run["dag_run_id"] for run in client.runs("strait_shop")}
     assert demo("reject").returncode == 0
 
-    def newest(state: str) -> dict[str, Any] | None:
-        runs = [run for run in client.runs("strait_shop") if run["dag_run_id"] not in before]
-        return runs[0] if runs and runs[0]["state"] == state else None
+    def runs() -> list[dict[str, Any]]:
+        return [run for run in client.runs("strait_shop") if run["dag_run_id"] not in before]
 
-    red = eventually(lambda: newest("failed"), what="a red run", within_seconds=240)
+    def failed() -> dict[str, Any] | None:
+        return next((run for run in runs() if run["state"] == "failed"), None)
+
+    red = eventually(
+        failed, what=lambda: f"a red run: {[(run['state'], run['note']) for run in runs()]}", within_seconds=240
+    )
     assert "topic invoices " in red["note"] and "batch_too_large" in red["note"]
     by_hand = client.trigger("strait_shop")
     assert client.wait_for_run("strait_shop", by_hand, 180) == "success"
@@ -145,8 +149,8 @@ def test_an_invoice_that_is_rejected_is_one_red_run_and_quarantining_it_a_green_
     client.set_variable("strait_topics_shop", json.dumps(topics))
 
     def over() -> dict[str, Any] | None:
-        run = newest("success")
-        return run if run is not None and "known since" not in run["note"] else None
+        run = next(iter(runs()), None)
+        return run if run and run["state"] == "success" and "known since" not in run["note"] else None
 
     assert "needs an operator" not in eventually(over, what="a run without it", within_seconds=240)["note"]
     assert [run["state"] for run in client.runs("strait_shop")].count("failed") == 1

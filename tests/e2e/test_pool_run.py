@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,14 @@ class PoolRun:
             env=os.environ | {"STRAIT_HOME": str(self._folder / "home")},
         ).stdout
 
+    @cached_property
+    def _there(self) -> Admin:
+        """Kept: many ask for it at once, of a busy broker."""
+        return Admin(self.destination.client_properties, "b")
+
     def copied(self, number: int) -> int:
         topic = self.topics[number]
-        there = topic in Admin(self.destination.client_properties, "b").observe(lambda _: False).topics
+        there = topic in self._there.observe(lambda _: False).topics
         return sum(ends(self.destination, topic, PARTITIONS)) if there else 0
 
     def load(self) -> ExitStack:

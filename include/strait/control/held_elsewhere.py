@@ -151,26 +151,29 @@ class HeldRecords:
                 first = next((number for number, _ in self._numbered(there, theirs, found, offset)), -1)
                 if first != found.first:
                     return f"{self.theirs.admin.cluster} has deleted records of them"
-            return self._difference(found, mine, theirs, here, there)
+            return self._difference(mine, theirs, here, there)
         except NotExact as why:
             return str(why)
 
-    def _difference(
-        self, found: Held, mine: ResumePoint, theirs: ResumePoint, here: PartitionLogs, there: PartitionLogs
-    ) -> str:
-        """Return that the last record that both have differs; "" if it is equal, or one of them was deleted."""
-        if not mine.written or not found.first:
+    def _difference(self, mine: ResumePoint, theirs: ResumePoint, here: PartitionLogs, there: PartitionLogs) -> str:
+        """Return that the link's last record differs from the other link's one of the same source offset; "" if it is
+        equal, one of them was deleted, or that offset is not exact on both sides.
+
+        The link may have passed over later records: with those that an earlier, interrupted run has copied here.
+        """
+        last = _translator(mine).last_record() if mine.written else None
+        if last is None:
             return ""
-        last = _translator(mine).last_record()
-        ours = (
-            None if last is None else copied_record(here, mine.copy, last[1], (self.mine.producer_id, mine.written - 1))
-        )
-        offset = self._offset_of(there, theirs, found.first - 1)
-        other = copied_record(there, theirs.copy, offset, (self.theirs.producer_id, found.first - 1))
+        before, after = map(_translator(theirs).records_before, (last[0], last[0] + 1))
+        if not (before.exact and after.exact and after.number == before.number + 1):
+            return ""
+        ours = copied_record(here, mine.copy, last[1], (self.mine.producer_id, mine.written - 1))
+        offset = self._offset_of(there, theirs, before.number)
+        other = copied_record(there, theirs.copy, offset, (self.theirs.producer_id, before.number))
         stamped = any(point.topic.policy.destination_append_time for point in (mine, theirs))
         if ours is None or other is None or content(ours, not stamped) == content(other, not stamped):
             return ""
-        return "the last record that both destinations should have differs"
+        return f"the record of source offset {last[0]:,}, the last one that both destinations should have, differs"
 
     def _offset_of(self, logs: PartitionLogs, point: ResumePoint, number: int) -> int:
         """Return the destination offset of a record of the other link. Raises NotExact."""

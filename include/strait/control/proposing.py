@@ -108,7 +108,8 @@ class Proposing:
                 CameBack(opposite.copies, opposite.renamed, opposite.unknown if opposite.exist else ""),
                 unapproved,
             )
-        check_not_emptied(self.name, link, found.selection, observed.plans.values())
+        if unapproved is NOTHING:  # topics that wait for approval are selected, too
+            check_not_emptied(self.name, link, found.selection, observed.plans.values())
         create = acceptable(self.clusters.destination, link, found.destinations.create)
         found = replace(found, destinations=replace(found.destinations, create=create))
         found = without_moved_copies(self.name, link, found, source, self.clusters.source)

@@ -66,6 +66,7 @@ def test_an_application_that_cannot_run_says_why_and_is_not_started_again(site: 
     eventually(lambda: not site.left_behind(link.name), what=lambda: "\n".join(site.left_behind(link.name)))
 
 
+@pytest.mark.timeout(1200)
 def test_a_pool_takes_up_a_link_while_it_runs_and_goes_on_after_kill_9(site: Site, link: Link, clusters: Any) -> None:
     launcher, name = link.launcher, f"pool-{link.name}"[:50]
     other = link_of(f"{link.name[:45]}-2", clusters, site.folder, launcher, spark=site.spark)

@@ -79,8 +79,8 @@ class Mesh:
         for name, cluster in self.clusters.items():
             Admin(cluster.client_properties, name).create([NewTopic(self.topic, self.partitions, 1)])
 
-    def start(self, link: tuple[str, str]) -> None:
-        """Plan the link, if that was not done, and run its slot."""
+    def start(self, link: tuple[str, str], changed: Mapping[str, float] | None = None) -> None:
+        """Plan the link, if that was not done, and run its slot. ``changed``: as `slot_process` has it."""
         spec_path = self.folder / f"{self.name(link)}.json"
         if not spec_path.exists():
             with Control(self.file, self.name(link)) as control:
@@ -89,7 +89,7 @@ class Mesh:
                 spec = control.spec(plan, ledger_dir=self.folder / "ledger", checkpoint_dir=self.folder / "checkpoint")
                 spec.write(spec_path)
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        unlike = json.dumps({"changed": {}, "clock_jumps_seconds": 0.0})
+        unlike = json.dumps({"changed": dict(changed or {}), "clock_jumps_seconds": 0.0})
         self._slots[link] = subprocess.Popen(
             [sys.executable, "-m", "support.links.slot_process", str(spec_path), "0", unlike],
             env=environment,
