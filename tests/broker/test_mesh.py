@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from strait.cli.main import app
 from strait.config import naming
+from strait.control.last_copied import copied_record
 from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.control.registration import register
@@ -163,6 +164,19 @@ def test_what_only_one_neighbour_got_of_a_lost_cluster_is_named_and_copied_to_th
         patch.setattr("strait.control.tail_copy._CHUNK_RECORDS", 7)
         patch.setattr(Publication, "publish", interrupted)
         CliRunner().invoke(app, [*copying, "--config", str(tmp_path / "links.yaml")])
+
+    calls = itertools.count()
+
+    def another_there(*arguments: Any) -> Record | None:
+        """Of the two that are compared, the second one is changed."""
+        found = copied_record(*arguments)
+        return found._replace(value=b"another") if found is not None and next(calls) % 2 else found
+
+    with monkeypatch.context() as patch:
+        patch.setattr("strait.control.held_elsewhere.copied_record", another_there)
+        rows = json.loads(strait("tail", "list", lost, "--from", other, "-o", "json", code=1))["partitions"]
+        assert [(row["partition"], row["exact"]) for row in rows] == [(0, False), (1, False)]
+        assert all("the last one that both destinations should have, differs" in row["detail"] for row in rows)
     assert json.loads(strait(*copying, "-o", "json"))["copied"] == 50 - 14
     assert json.loads(strait(*copying, "-o", "json"))["copied"] == 0
     assert "has every record" in strait("tail", "list", lost, "--from", other)
