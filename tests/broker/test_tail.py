@@ -499,6 +499,7 @@ def test_nothing_is_dropped_of_a_link_that_is_started_meanwhile(
     )
 
     def at_rest(link: ConfiguredLink, parts: Collection[TailPart]) -> None:
+        """The last look, when it drops them. The command's own one, before that, is as it was imported."""
         require_at_rest(link, parts)
         set_stopped(link, stopped=False, by="a test")
 

@@ -52,7 +52,10 @@ def test_both_copiers_copy_the_same_data_and_are_compared(tmp_path):
     measured = {bound["name"]: bound["measured"] for bound in results["bounds"]}
     assert judged["1kib-lz4: drain rate against MirrorMaker 2"] is not None
     assert measured["latency: p99 against MirrorMaker 2, floor included"] > 0  # what is added may drown in noise
-    assert "latency: added p50 of a bare relay against it" in measured
+    p50 = {latency["copier"]: latency["figures"]["p50_ms"] for latency in results["latencies"]}
+    floor, added = p50["none"], p50["mm2"] - p50["none"]
+    expected = pytest.approx(max(0.0, p50["relay"] - floor) / added, abs=0.01) if added > 0 else None
+    assert measured["latency: added p50 of a bare relay against it"] == expected
     assert judged["single: drain rate against MirrorMaker 2"] is None
 
     for step in (
