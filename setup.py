@@ -1,4 +1,4 @@
-"""Adds to the wheel what Airflow and Prometheus read from files: DAGs, the plugin, alert rules and the dashboard.
+"""Adds to the wheel what Airflow, Spark and Prometheus read from files: DAGs, the plugin, the job for spark-submit, alert rules and the dashboard.
 
 A checkout and an editable installation have them in their places; see `strait.config.home.shared`.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-SHARED = ("dags", "plugins", "docs/monitoring", "docker/maintenance.sh")
+SHARED = ("dags", "plugins", "spark_jobs", "docs/monitoring", "docker/maintenance.sh")
 
 
 class WithShared(build_py):

@@ -253,7 +253,7 @@ def test_files_that_airflow_is_told_of_are_mounted(service):
 
 def test_applications_find_the_same_code_and_folders_where_they_are_submitted_and_where_they_run():
     shared = {target: source for source, target in mounts("spark-worker")}
-    assert {"/opt/airflow/include", "/opt/airflow/strait"} == set(shared)
+    assert {"/opt/airflow/include", "/opt/airflow/spark_jobs", "/opt/airflow/strait"} == set(shared)
     for submitter in ("airflow-scheduler", "airflow-triggerer"):
         theirs = {target: source for source, target in mounts(submitter)}
         assert {target: theirs[target] for target in shared} == shared

@@ -11,10 +11,10 @@ def project_root() -> Path:
 
 
 def shared() -> Path:
-    """Return the directory with `dags`, `plugins`, `docs/monitoring` and `docker`: the checkout, or that in the installed
-    package."""
+    """Return the directory with `dags`, `plugins`, `spark_jobs`, `docs/monitoring` and `docker`: that in the installed package,
+    otherwise the one that holds `include`, of a checkout or an image."""
     installed = Path(__file__).resolve().parents[1] / "shared"
-    return installed if installed.is_dir() else project_root()
+    return installed if installed.is_dir() else Path(__file__).resolve().parents[3]
 
 
 def home() -> Path:

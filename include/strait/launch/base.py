@@ -11,11 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-import strait
 from strait.config.app_spec import PoolSpec, Spec
+from strait.config.home import shared
 from strait.config.links import Spark
 
-REPLICATE = Path(strait.__file__).parent / "spark_jobs" / "replicate.py"
+REPLICATE = shared() / "spark_jobs" / "replicate.py"
 """The Spark job that every application runs."""
 
 LOG_TAIL_BYTES = 64 * 1024

@@ -290,7 +290,7 @@ class Node:
             # As docker/Dockerfile does:
             f"install -d -o {USER} -g {GROUP} {root}/opt/spark {root}/opt/spark/work-dir {root}/opt/airflow",
             f"for part in bin jars python sbin; do ln -s {spark}/$part {root}/opt/spark/$part; done",
-            f"cp -r {ROOT}/include {root}/opt/airflow/",
+            f"cp -r {ROOT}/include {ROOT}/spark_jobs {root}/opt/airflow/",
             f"mkdir -p {root}/opt/airflow/docker; cp {ROOT}/docker/entrypoint.sh {root}/opt/airflow/docker/",
             f"cp {binaries.dumb_init()} {root}/usr/bin/dumb-init",
             f"cp {folder}/hosts {root}/etc/hosts",

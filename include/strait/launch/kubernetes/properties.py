@@ -9,8 +9,8 @@ from strait.launch.kubernetes import names
 from strait.launch.properties import TASK_ATTEMPTS, own_properties
 
 IMAGE_ROOT = PurePosixPath("/opt/airflow")
-"""Directory in the image that holds Strait's `include`; see docker/Dockerfile."""
-JOB = f"local://{IMAGE_ROOT}/include/strait/spark_jobs/replicate.py"
+"""Directory in the image that holds Strait's `include` and `spark_jobs`; see docker/Dockerfile."""
+JOB = f"local://{IMAGE_ROOT}/spark_jobs/replicate.py"
 
 _LOGGING_OPTION = f"-Dlog4j2.configurationFile={IMAGE_ROOT}/include/strait/launch/log4j2.properties"
 _EXECUTOR_HEAP_MIB = 512
