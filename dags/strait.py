@@ -34,7 +34,7 @@ from strait_airflow.dag_pages import (
     REHEARSAL_PAGE,
 )
 from strait_airflow.dag_params import audit_params, failover_params, pause_params, quarantine_params
-from strait_airflow.graph import HEALTHY, METRICS, MONITOR, RETRIES, SUBMIT, VERDICT
+from strait_airflow.graph import RETRIES
 from strait_airflow.healthy import Healthy
 from strait_airflow.metrics import Metrics
 from strait_airflow.operators import StraitRehearsalOperator
@@ -49,6 +49,7 @@ from strait_airflow.settings import (
     REHEARSAL_DAG,
     dag_id,
 )
+from strait_airflow.steps import HEALTHY, METRICS, MONITOR, SUBMIT, VERDICT
 
 if TYPE_CHECKING:
     from strait.config.links import Alerts

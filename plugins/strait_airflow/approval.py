@@ -95,7 +95,7 @@ def _unanswered(link: str, shown: "ShownPlan", store: "Store", ti: "XComs") -> s
     """Fail for an unanswered request; return a line if a run has failed for it within a day."""
     from strait.waiting import unix_ms
     from strait_airflow.errors import raise_for
-    from strait_airflow.graph import NOTE
+    from strait_airflow.steps import NOTE
 
     incident = Incident(f"unanswered {shown.fingerprint}", f"link {link}: nobody has answered: {_waiting(shown)}")
     result = verdict_of((), (), [incident], Judged.of(store.get(UNANSWERED)), ti.run_id, unix_ms())

@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from strait.waiting import unix_ms
 from strait_airflow.noticing import JUDGED, Judged
-from strait_airflow.steps import Run, begin, last, utc_text
+from strait_airflow.steps import (
+    FAILED,
+    HEALTHY,
+    METRICS,
+    MONITOR,
+    NEEDS,
+    NOTE,
+    OUTCOME,
+    SUBMIT,
+    Run,
+    begin,
+    last,
+    utc_text,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset
@@ -21,10 +34,6 @@ if TYPE_CHECKING:
     from strait_airflow.verdict import Failure, Verdict
 
 log = logging.getLogger(__name__)
-
-MONITOR, SUBMIT, HEALTHY, METRICS, VERDICT = "monitor", "submit", "healthy", "metrics", "verdict"
-OUTCOME, FAILED, NEEDS, NOTE = "outcome", "failed", "needs", "note"
-"""Keys of XComs: of `monitor`; of a failed task; of `metrics`; of `verdict`, for the run's note."""
 
 RETRIES = 1
 """Of each task: stopping Airflow fails the running tasks."""

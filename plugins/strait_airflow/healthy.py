@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from strait_airflow.graph import FAILED, SUBMIT
 from strait_airflow.in_triggerer import LinkTaskTrigger, TriggererTask, in_background, in_thread
+from strait_airflow.steps import FAILED, SUBMIT
 
 if TYPE_CHECKING:
     from strait.control.group_start import GroupStart

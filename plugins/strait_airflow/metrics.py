@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from strait_airflow.graph import FAILED, MONITOR, NEEDS, OUTCOME
 from strait_airflow.in_triggerer import LinkTaskTrigger, TriggererTask, in_thread
+from strait_airflow.steps import FAILED, MONITOR, NEEDS, OUTCOME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

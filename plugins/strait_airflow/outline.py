@@ -31,7 +31,7 @@ def outline() -> Outline:
         ConfigError: it cannot be read, and never could.
     """
     from strait.config.home import home
-    from strait.config.links import links_with_alerts
+    from strait.config.outline import links_with_alerts
     from strait.errors import ConfigError
 
     kept = home() / "links-outline.json"

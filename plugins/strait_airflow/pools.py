@@ -82,7 +82,7 @@ def tidy(file: "LinksFile", link: str) -> list[str]:
     Args:
         link: a link of the file, whose cluster of Spark is used if a pool was deleted with its last link.
     """
-    from strait.config.links import pools_of
+    from strait.config.outline import pools_of
     from strait_airflow.applications import folder
     from strait_airflow.settings import links_file
 
@@ -231,7 +231,7 @@ class _PoolApplication:
 
     def _others(self, link: str, before: "PoolSpec | None") -> "list[AppSpec]":
         """Return the parts of the other links, if these still name the pool."""
-        from strait.config.links import pools_of
+        from strait.config.outline import pools_of
         from strait_airflow.settings import links_file
 
         pools = pools_of(links_file())

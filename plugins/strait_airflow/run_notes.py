@@ -127,7 +127,7 @@ def _editor(dag_run: "DagRun", kind: str, name: str) -> str:
 
 def _name_starts(dag_run: "DagRun") -> None:
     """Give each instance of `healthy` the name that a worker gave that of `submit`: the triggerer names none."""
-    from strait_airflow.graph import HEALTHY, SUBMIT
+    from strait_airflow.steps import HEALTHY, SUBMIT
 
     if (session := _session(dag_run)) is None:
         return
@@ -142,7 +142,7 @@ def _judged(dag_run: "DagRun") -> str | None:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    from strait_airflow.graph import NOTE
+    from strait_airflow.steps import NOTE
 
     session = _session(dag_run)
     if session is None:

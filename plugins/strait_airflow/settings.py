@@ -43,14 +43,14 @@ def links_file() -> Path:
 
 def link_names() -> tuple[str, ...]:
     """Return the links, each of which gets DAGs. A link's invalid settings fail only its own runs."""
-    from strait.config.links import link_names
+    from strait.config.outline import link_names
 
     return link_names(links_file())
 
 
 def links_with_approval() -> frozenset[str]:
     """Return the links that also get an approval DAG."""
-    from strait.config.links import links_with_approval
+    from strait.config.outline import links_with_approval
 
     return links_with_approval(links_file())
 

@@ -1,4 +1,4 @@
-"""Parts that the tasks of a link's DAG share: the run, first and last log lines, and steps that fail separately."""
+"""Names and parts that the tasks of a link's DAG share: the run, first and last log lines, and steps that fail separately."""
 
 import logging
 from collections.abc import Callable
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from strait.errors import StraitError
 
 log = logging.getLogger(__name__)
+
+MONITOR, SUBMIT, HEALTHY, METRICS, VERDICT = "monitor", "submit", "healthy", "metrics", "verdict"
+OUTCOME, FAILED, NEEDS, NOTE = "outcome", "failed", "needs", "note"
+"""Keys of XComs: of `monitor`; of a failed task; of `metrics`; of `verdict`, for the run's note."""
 
 ASK = "ask"
 """Value of `Acted.failed`: the settings may be older than the current plan, so an operator must confirm them."""

@@ -30,7 +30,8 @@ from strait.cli.printing import echo
 from strait.cli.tables import plain_table
 from strait.config.audit import AuditJob, AuditRequest
 from strait.config.home import home
-from strait.config.links import LinksFile, Spark, link_names, load, load_link
+from strait.config.links import LinksFile, Spark, load, load_link
+from strait.config.outline import link_names
 from strait.control.audit import (
     AuditedClusters,
     AuditRun,

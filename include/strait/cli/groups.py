@@ -10,7 +10,7 @@ from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, O
 from strait.cli.printing import echo
 from strait.cli.tables import plain_table
 from strait.config.consumer_groups import GroupFilter
-from strait.config.links import link_names
+from strait.config.outline import link_names
 from strait.consumer_groups.sync import GroupSync
 from strait.planning.consumer_groups import MEANINGS, SHARE, SHARE_START, GroupStatus
 from strait.state.link_handle import ConfiguredLink

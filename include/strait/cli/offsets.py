@@ -14,7 +14,7 @@ from strait.cli.examples import examples
 from strait.cli.options import DEFAULT_FILE, Command, ConfigOption, LinkOption, Output, OutputOption, one_link
 from strait.cli.printing import write
 from strait.cli.tables import plain_table
-from strait.config.links import link_names
+from strait.config.outline import link_names
 from strait.consumer_groups.offsets import Offsets
 from strait.errors import ConfigError
 from strait.model import TopicPartition

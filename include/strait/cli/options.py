@@ -91,7 +91,7 @@ ConfigOption = Annotated[
 
 def links_that_start_with(context: typer.Context, incomplete: str) -> list[str]:
     """Return links of the links file, for completion in a shell; none if it cannot be read."""
-    from strait.config.links import link_names
+    from strait.config.outline import link_names
 
     file = context.params.get("config") or os.environ.get("STRAIT_LINKS_FILE") or DEFAULT_FILE
     try:
@@ -207,7 +207,7 @@ def one_link(config: Path, link: str | None, *words: str | None, most: int = 0) 
         ConfigError: the links file cannot be read, has no such link, or has several and none is named; or there are too
             many arguments.
     """
-    from strait.config.links import link_names
+    from strait.config.outline import link_names
     from strait.config.validation import did_you_mean
 
     rest = [word for word in words if word]
@@ -281,7 +281,7 @@ def known_links(config: Path, named: Sequence[str]) -> Sequence[str]:
     Raises:
         ConfigError: the links file cannot be read, or lacks a named link.
     """
-    from strait.config.links import link_names
+    from strait.config.outline import link_names
     from strait.config.validation import did_you_mean
 
     known = link_names(config)

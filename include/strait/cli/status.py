@@ -22,7 +22,7 @@ from strait.cli.options import (
 from strait.cli.printing import echo
 from strait.cli.screen import keep_showing
 from strait.cli.tables import plain_table, print_left_out, print_reasons, print_status, shown
-from strait.config.links import link_names
+from strait.config.outline import link_names
 from strait.control.link_status import LinkStatus, link_groups, link_status
 from strait.errors import ClusterUnavailable, StateError, StraitError
 from strait.planning.group_reports import summary

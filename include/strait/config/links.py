@@ -21,7 +21,7 @@ from strait.config.failover import Failover, Hook
 from strait.config.groups import DEFAULT_GROUP, Backfill, Group
 from strait.config.heartbeats import Heartbeats
 from strait.config.kubernetes_settings import Kubernetes
-from strait.config.outline import link_names, links_in, links_with_alerts, links_with_approval, pools_of
+from strait.config.outline import links_in
 from strait.config.pools import Pool, pool_problems, with_pools
 from strait.config.settings import Copies, Name, Settings
 from strait.config.spark import Spark, Standalone
@@ -57,14 +57,10 @@ __all__ = [
     "Standalone",
     "Topics",
     "Yarn",
-    "link_names",
-    "links_with_alerts",
-    "links_with_approval",
     "load",
     "load_link",
     "parse",
     "parse_topics",
-    "pools_of",
     "with_topics",
 ]
 

@@ -309,14 +309,14 @@ class Replicator:
             node,
             line,
             quota=self._quotas[node],
-            looks_first=self._recovery.looks_first,
+            looks_first=self._recovery.confirmation.looks_first,
             on_result=self._results.take,
             on_lost=self._results.lost,
         )
 
     def _emit(self, partition: Partition, batch: OutBatch) -> None:
         partition.queue.append(batch)
-        self._recovery.note_age(partition, batch)
+        self._recovery.confirmation.note_age(partition, batch)
         self._leadership.schedule(partition, self._loop.now)
 
     def _take_ack(self, partition: Partition, batch: OutBatch) -> None:

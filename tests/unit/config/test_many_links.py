@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from strait.config.links import link_names, links_with_approval, load, load_link
+from strait.config.links import load, load_link
+from strait.config.outline import link_names, links_with_approval
 from strait.errors import ConfigError
 
 CLUSTERS: dict[str, Any] = {name: {"bootstrap.servers": f"{name}:9092"} for name in ("eu", "us", "asia")}

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from strait.config.links import LinksFile, parse, pools_of
+from strait.config.links import LinksFile, parse
+from strait.config.outline import pools_of
 from strait.config.spark import Spark
 from strait.errors import ConfigError
 

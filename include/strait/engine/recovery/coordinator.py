@@ -11,13 +11,11 @@
 import random
 from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
 
 from strait.engine.loss_ledger import LossLedger
 from strait.engine.partition.partition import Partition, Superseded, Ticket
-from strait.engine.partition.position import Phase
-from strait.engine.partition.send_queue import OutBatch
 from strait.engine.recovery import contention
+from strait.engine.recovery.confirmation import Confirmation, destination_epochs
 from strait.engine.recovery.decision import Found, LogState, Unproven, checkpoint_of
 from strait.engine.recovery.known_runs import KnownRuns, Map
 from strait.engine.recovery.map_end import MapEnd
@@ -36,9 +34,7 @@ from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
 from strait.net.tasks import RequestLost, run
 from strait.reasons import Reason
-from strait.state.offset_map import wire_sequence
 from strait.state.sink import StateSink
-from strait.waiting import unix_ms
 
 FIND_SECONDS = 0.02
 _LOST = error_policy.Answer(Reason.DESTINATION_UNREACHABLE, error_policy.SOON_SECONDS)
@@ -63,7 +59,6 @@ class RecoveryCoordinator:
     ) -> None:
         """``schedule``: gives a partition that has something to send its turn."""
         self._loop = loop
-        self._schedule = schedule
         self._source = source
         self._destination = destination
         self._producer_id = producer_id
@@ -75,9 +70,10 @@ class RecoveryCoordinator:
         self._truncation = Truncation(loop, source, loss_ledger)
         self._loss_ledger = loss_ledger
         self._lost: set[Partition] = set()
-        self._late: set[Partition] = set()
-        self._confirming: set[Ticket] = set()
         self._find_at = 0.0
+        self.confirmation = Confirmation(
+            loop, destination, producer_id, self._next_record, schedule=schedule, look_up=self._look_up
+        )
 
     @property
     def reads_map(self) -> bool:
@@ -90,7 +86,7 @@ class RecoveryCoordinator:
 
     def forget(self, partition: Partition) -> None:
         self._lost.discard(partition)
-        self._late.discard(partition)
+        self.confirmation.forget(partition)
 
     def reset(
         self, partition: Partition, reason: Reason | None, detail: str, wait_seconds: tuple[float, float]
@@ -104,102 +100,17 @@ class RecoveryCoordinator:
         partition.position.look_failed()
         self.add(partition)
 
-    def note_age(self, partition: Partition, batch: OutBatch) -> None:
-        """Note the age of a queued batch. If its records are old, check for another instance that sends them before
-        this one does."""
-        if contention.note(partition, batch, unix_ms()) and contention.is_stale(partition, self._loop.now):
-            self._confirm_first(partition)
-
-    def looks_first(self, partition: Partition) -> bool:
-        """Return whether the partition, whose turn to send has come, must be looked up first."""
-        if contention.is_late(partition, self._loop.now):
-            self._confirm_first(partition)
-        return partition in self._late or partition.ticket() in self._confirming
-
     def step(self) -> None:
         """Start the lookups that are due, and advance those that wait for the map."""
-        if self._late:
-            self._confirm_late()
+        self.confirmation.step()
         if self._lost and self._loop.now >= self._find_at:
             self._find_at = self._loop.now + FIND_SECONDS
             self._begin()
         self._map_end.step()
 
-    def _confirm_first(self, partition: Partition) -> None:
-        if partition.ticket() not in self._confirming:
-            self._late.add(partition)
-
-    def _confirm_late(self) -> None:
-        """Query the logs of partitions that have old batches to send, if too little is known of them. The batches
-        are kept while the log is as it was: a source that takes longer to return them than a lookup remains valid would
-        otherwise be read again and again."""
-        by_node: dict[int, list[Ticket]] = defaultdict(list)
-        for partition in self._late:
-            if partition.position.phase is not Phase.REPLICATING:
-                continue
-            by_node[partition.queue.node].append(partition.ticket())
-        self._late.clear()
-        for node, tickets in by_node.items():
-            channel = self._destination.prompt_channel(node)
-            if channel is None:
-                for ticket in tickets:
-                    self._look_up(ticket.partition)
-            else:
-                self._confirming.update(tickets)
-                run(self._confirm(channel, tickets))
-
-    async def _confirm(self, channel: Channel, tickets: list[Ticket]) -> None:
-        asked_at = self._loop.now
-        try:
-            states = await ask_log_states(self._loop, channel, self._producer_id, self._epochs(tickets))
-        except (RequestLost, ProtocolError):
-            states = {}
-        look = contention.Look(asked_at, self._loop.now)
-        for ticket in tickets:
-            state = states.get((ticket.partition.destination, ticket.partition.number))
-            run(self._confirm_one(ticket, channel, state, look))
-
-    async def _confirm_one(
-        self, ticket: Ticket, channel: Channel, state: LogState | Refusal | None, look: contention.Look
-    ) -> None:
-        partition = ticket.partition
-        try:
-            ticket.check()
-            same = isinstance(state, LogState) and await self._is_as_it_was(ticket, channel, state)
-            ticket.check()
-            if not same:
-                self._look_up(partition)
-            elif wait := contention.seconds_to_watch(partition, look):
-                self._loop.call_later(wait, partial(self._late_again, ticket))
-                return
-            else:
-                self._schedule(partition)
-        except Superseded:
-            pass
-        except (Unresolved, RequestLost):
-            self._look_up(partition)
-        self._confirming.discard(ticket)
-
-    async def _is_as_it_was(self, ticket: Ticket, channel: Channel, state: LogState) -> bool:
-        """Return whether the destination's log holds no record of the link after the last one that was acknowledged or
-        found, and nothing that was sent may still arrive."""
-        partition = ticket.partition
-        position = partition.position
-        if partition.queue.unanswered_end >= 0 or partition.queue.in_flight:
-            return False
-        if state.end_before == state.end == position.expected_offset:
-            return state.last_sequence in (None, wire_sequence(position.acked_sequence - 1))
-        found = await self._next_record.find(ticket, channel, state)
-        return isinstance(found, Found) and found.sequence == position.acked_sequence and found.lost is None
-
     def _look_up(self, partition: Partition) -> None:
         partition.reset_position(None, "", self._loop.now)
         self.add(partition)
-
-    def _late_again(self, ticket: Ticket) -> None:
-        self._confirming.discard(ticket)
-        if ticket.is_current:
-            self._late.add(ticket.partition)
 
     def _begin(self) -> None:
         by_node: dict[int, list[Partition]] = defaultdict(list)
@@ -235,7 +146,9 @@ class RecoveryCoordinator:
     async def _resolve(self, channel: Channel, tickets: list[Ticket]) -> None:
         asked_at = self._loop.now
         try:
-            states = await ask_log_states(self._loop, channel, self._producer_id, self._epochs(tickets))
+            states = await ask_log_states(
+                self._loop, channel, self._producer_id, destination_epochs(self._destination, tickets)
+            )
         except (RequestLost, ProtocolError) as lost:  # ProtocolError: the broker does not serve a request
             for ticket in tickets:
                 self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
@@ -243,11 +156,6 @@ class RecoveryCoordinator:
         look = contention.Look(asked_at, self._loop.now)
         for ticket in tickets:
             run(self._settle(ticket, channel, states[ticket.partition.destination, ticket.partition.number], look))
-
-    def _epochs(self, tickets: list[Ticket]) -> dict[tuple[str, int], int]:
-        """Return the leader epoch of each partition's destination, as last known."""
-        keys = [(ticket.partition.destination, ticket.partition.number) for ticket in tickets]
-        return {key: self._destination.leader(*key).epoch for key in keys}
 
     async def _settle(self, ticket: Ticket, channel: Channel, state: LogState | Refusal, look: contention.Look) -> None:
         try:
