@@ -15,7 +15,8 @@ from strait.control.registration import registered
 from strait.kafka.admin import Admin
 from strait.model import TopicAcl
 from strait.planning.topic_sync.actions import allowed
-from strait.state.codec import ProducerKey, encode_key
+from strait.state.codec import encode_key
+from strait.state.keys import ProducerKey
 from strait.state.reader import StateReader
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, decided, documented, grant, withdraw

@@ -608,7 +608,7 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
     assert f"{topic_name}: retention.ms 3600000 instead of 604800000" in str(worse.steps)
     assert worse.score == 83
     audit = planned_between(link.clusters["a"], link.clusters["b"], link.handle(LINK).name)
-    publish(link.clusters["b"].client_properties, "b", link.handle(LINK).name, audit().whole)
+    publish(link.handle(LINK).destination, link.handle(LINK).name, audit().whole)
     proven = failovers.rehearse(link.handle(LINK), QUICK, lambda _: None)
     (step,) = (step for step in proven.steps if step.name == "audited")
     assert step.verdict == "done", step.detail

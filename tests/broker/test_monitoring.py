@@ -17,18 +17,18 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from strait.audit.publishing import publish_results
 from strait.config import naming
+from strait.config.cluster import Cluster
 from strait.control.failover.journal import Journal
 from strait.control.quarantine import Quarantine
 from strait.kafka.admin import Admin
-from strait.kafka.writing import write_record
 from strait.state.codec import encode
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
 from strait.state.report_changes import TrafficReport
 from strait.state.report_records import HeartbeatReport, PartitionReport, Report, ZoneTraffic
 from strait.state.schema import Budget, PlannedBackfill, PlannedGroupSync, ReplacedPlan, TopicPolicy
-from strait.state.topics import ensure_kept_topic
 from strait.waiting import unix_ms
 from support.fixtures.waiting import eventually
 from support.kafka.topics import alter
@@ -36,7 +36,7 @@ from support.links.engine_link import EngineLink
 from support.links.exporting import exporter
 from support.links.group_sync import application
 from support.links.handles import handle_into
-from support.model.audits import audit_of
+from support.model.audits import result_of
 from support.model.reports import plain_report
 from support.monitoring.files import alerts, panels, rule_file
 from support.monitoring.prometheus import Prometheus, running
@@ -101,12 +101,9 @@ class ByHand:
         self._write_audit()
 
     def _write_audit(self) -> None:
-        properties, topic = self._link.destination.client_properties, naming.audits_topic(self._link.name)
-        ensure_kept_topic(Admin(properties, "b"), self._link.name, topic)
-        audit = audit_of(
-            unix_ms(), "different", unix_ms() - DAY_MS, link=self._link.name, topic=self._topic, differences=3
-        )
-        write_record(properties, "b", topic, *encode(audit), "recording an audit")
+        result = result_of(unix_ms(), "different", unix_ms() - DAY_MS, topic=self._topic, differences=3)
+        cluster = Cluster(self._link.destination.client_properties, "b")
+        publish_results(Admin(*cluster), cluster, self._link.name, [result])
 
     def speak(self) -> None:
         """The slot's newest report, each time from another application, and a look at groups an hour ago."""

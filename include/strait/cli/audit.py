@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from strait.audit.certificate import problems, signed
-from strait.audit.publishing import AuditLog
+from strait.audit.publishing import audits
 from strait.cli.audit_export import export
 from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
 from strait.cli.examples import examples
@@ -203,8 +203,7 @@ def list_(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List the audits of a link and their verdicts."""
-    recorded = AuditLog(*link.load().destination, link.name).new()
-    found = list({one.id: one for one in recorded}.values())
+    found = audits(link.load().destination, link.name)
     if output.structured:
         output.write([one.model_dump() for one in found])
         return
@@ -219,7 +218,7 @@ def list_(
             one.verdict,
             f"{one.sample:g}",
             f"{one.records:,}",
-            str(len(one.topics)),
+            str(one.topics),
             one.sha256,
         ]
         for one in found

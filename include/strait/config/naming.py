@@ -123,6 +123,11 @@ def audits_topic(link: str) -> str:
     return f"{STATE_PREFIX}{link}.audits"
 
 
+def verified_topic(link: str) -> str:
+    """Return the name of the verified topic. Compacted; the newest results of audits for each source topic."""
+    return f"{STATE_PREFIX}{link}.verified"
+
+
 def control_transactional_id(link: str) -> str:
     """Return the transactional ID under which one control plane at a time may publish for a link."""
     return f"{STATE_PREFIX}{link}.control"

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from strait.exporter.observation import Observation
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
-from strait.state.audit_records import AuditTopic
 from strait.state.report_records import LATENCY_BOUNDS_MS, Report
+from strait.state.verified import Verified
 from strait.wire.shapes import Built
 
 UNKNOWN_ZONE = "unknown"
@@ -200,7 +200,7 @@ def of_failovers(field: str, *kinds: str) -> Callable[[Observation], Values]:
     return values
 
 
-def audited(value: Callable[[AuditTopic], float | None]) -> Callable[[Observation], Values]:
+def audited(value: Callable[[Verified], float | None]) -> Callable[[Observation], Values]:
     def values(seen: Observation) -> Values:
         for topic, result in sorted(seen.audited.items()):
             if (found := value(result)) is not None:

@@ -8,11 +8,11 @@ from strait.planning.status.needs import Need
 from strait.planning.status.status import Status
 from strait.planning.status.summary import LinkSummary, summary_of
 from strait.planning.status.words import STATES
-from strait.state.audit_records import AuditTopic
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.report_records import Report
 from strait.state.schema import Loss, Plan
+from strait.state.verified import Verified
 
 Slot = tuple[str, int]
 
@@ -32,7 +32,7 @@ class Observation:
         quarantined: source topic -> number of unresolved records in quarantine.
         needs: the actions of an operator that the link needs, as far as they show in its state.
         failovers: the newest of each kind that has ended.
-        audited: source topic -> its last result.
+        audited: source topic -> its verification by audits.
     """
 
     link: str
@@ -49,7 +49,7 @@ class Observation:
     quarantined: Mapping[str, int] = field(default_factory=dict)
     group_sync: GroupSyncReport | None = None
     failovers: Mapping[str, Failover] = field(default_factory=dict)
-    audited: Mapping[str, AuditTopic] = field(default_factory=dict)
+    audited: Mapping[str, Verified] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
 
     @property

@@ -1,6 +1,6 @@
 """Metrics of the results of failovers, rehearsals and audits. Pure."""
 
-from strait.exporter.families import Family, audited, of_failovers, of_link, score
+from strait.exporter.families import Family, audited, of_failovers, of_link, score, seconds
 
 _EVERY = ("planned", "unplanned", "rehearsal")
 
@@ -45,7 +45,7 @@ PROOFS: tuple[Family, ...] = (
         "gauge",
         "Time up to which the last audits have compared all records of the topic without finding a difference.",
         ("topic",),
-        audited(lambda topic: None if topic.verified_until_ms is None else topic.verified_until_ms / 1000),
+        audited(lambda topic: seconds(topic.until_ms)),
     ),
     Family(
         "strait_audit_differences",

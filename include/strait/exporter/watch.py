@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from strait.audit.publishing import AuditLog
+from strait.audit.publishing import ResultLog
 from strait.config.links import LinksFile
 from strait.control.failover.journal import Journal
 from strait.control.group_status import group_status
@@ -15,11 +15,11 @@ from strait.exporter.background import BackgroundWatch
 from strait.exporter.observation import Observation, Slot
 from strait.model import TopicPartition
 from strait.planning.status.status import Status
-from strait.state.audit_records import AuditTopic
 from strait.state.failover_records import Failover
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
+from strait.state.verified import Results, verified
 
 _POLL_SECONDS = 1.0
 _SELDOM_SECONDS = 60.0
@@ -61,8 +61,7 @@ class LinkFollower(BackgroundWatch[Observation]):
     def _look(self, link: ConfiguredLink, state: StateReader, seldom: "_Seldom", needs: Needs) -> Observation:
         self._note_applications(state)
         plans = dict(state.plans)
-        planned = {topic.source for plan in plans.values() for topic in plan.topics}
-        quarantined, failovers, audited = seldom.look(plans.values())
+        quarantined, failovers, results = seldom.look(plans.values())
         statuses = tuple(self._counted(group_status(link, group, state)) for group in sorted(plans))
         return Observation(
             link=self._link,
@@ -78,7 +77,7 @@ class LinkFollower(BackgroundWatch[Observation]):
             quarantined=quarantined,
             group_sync=state.group_sync,
             failovers=failovers,
-            audited={topic: result for topic, result in audited.items() if topic in planned},
+            audited=verified((topic for plan in plans.values() for topic in plan.topics), results),
             needs=needs.of(state, statuses),
         )
 
@@ -101,7 +100,7 @@ class LinkFollower(BackgroundWatch[Observation]):
             self._applications[slot].update(part.application for part in parts)
 
 
-_Found = tuple[Mapping[str, int], Mapping[str, Failover], Mapping[str, AuditTopic]]
+_Found = tuple[Mapping[str, int], Mapping[str, Failover], Results]
 
 
 class _Seldom:
@@ -110,19 +109,19 @@ class _Seldom:
     def __init__(self, link: ConfiguredLink) -> None:
         self._quarantine = Quarantine(link, keeps_settled=False)
         self._journal = Journal(link)
-        self._audits = AuditLog(link.destination.properties, link.destination.name, link.name)
+        self._results = ResultLog(link.destination, link.name)
         self._due_at = 0.0
         self._found: _Found = {}, {}, {}
 
     def look(self, plans: Iterable[Plan]) -> _Found:
         """Return source topic -> number of unresolved records in quarantine; kind -> its newest failover that has
-        ended; source topic -> its last audit."""
+        ended; the newest results of audits."""
         if time.monotonic() >= self._due_at:
             quarantines = any(topic.policy.on_refused == "quarantine" for plan in plans for topic in plan.topics)
             entries = self._quarantine.contents().entries() if quarantines else ()
             ended = [one for one in self._journal.all() if one.ended_at_ms is not None]
             newest: dict[str, Failover] = {one.kind: one for one in sorted(ended, key=lambda one: one.began_at_ms)}
             unsettled = Counter(entry.topic for entry in entries if not entry.settled)
-            self._found = unsettled, newest, self._audits.newest()
+            self._found = unsettled, newest, self._results.newest()
             self._due_at = time.monotonic() + _SELDOM_SECONDS
         return self._found

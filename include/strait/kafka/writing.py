@@ -1,7 +1,7 @@
-"""Writing one record and waiting for its acknowledgement."""
+"""Writing records and waiting for their acknowledgement."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -14,10 +14,18 @@ _RECORD_BYTES = 64 << 20  # before compression; the topic's own limit applies to
 
 
 def write_record(properties: Mapping[str, str], cluster: str, topic: str, key: bytes, value: bytes, doing: str) -> None:
-    """Write a record to the topic's only partition; return once all in-sync replicas have it.
+    """Write a record to the topic's only partition; as `write_records`."""
+    write_records(properties, cluster, topic, [(key, value)], doing)
+
+
+def write_records(
+    properties: Mapping[str, str], cluster: str, topic: str, records: Sequence[tuple[bytes, bytes]], doing: str
+) -> None:
+    """Write records to the topic's only partition; return once all in-sync replicas have them. At most as many as
+    librdkafka queues.
 
     Raises:
-        ClusterUnavailable, NotAuthorized: the record may have been written or not.
+        ClusterUnavailable, NotAuthorized: any of them may have been written or not.
     """
     watch = Watch(cluster)
     refused: list[KafkaError] = []
@@ -38,13 +46,14 @@ def write_record(properties: Mapping[str, str], cluster: str, topic: str, key: b
     )
     identify(producer, properties, watch, doing)
     try:
-        producer.produce(topic, key=key, value=value, partition=0, on_delivery=told)
+        for key, value in records:
+            producer.produce(topic, key=key, value=value, partition=0, on_delivery=told)
         deadline = time.monotonic() + _SECONDS
-        while not written and not refused and time.monotonic() < deadline:
+        while len(written) < len(records) and not refused and time.monotonic() < deadline:
             producer.flush(0.5)
     except KafkaException as exception:
         raise watch.translate(exception, doing) from exception
     if refused:
         raise watch.translate(refused[0], doing)
-    if not written:
+    if len(written) < len(records):
         raise ClusterUnavailable(cluster, f"{doing}: timed out")

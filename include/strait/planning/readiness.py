@@ -6,8 +6,8 @@ from typing import NamedTuple
 from strait.model import TopicFacts, TopicPartition
 from strait.planning.failover import Check, Verdict
 from strait.planning.status.rows import PartitionStatus
-from strait.state.audit_records import AuditTopic
 from strait.state.failover_records import FailoverStep
+from strait.state.verified import Verified
 from strait.text import listed, utc
 
 _RETENTION = ("retention.ms", "retention.bytes")
@@ -56,27 +56,25 @@ def samples(found: Sequence[Sample]) -> Check:
     return Check(Verdict.DONE, f"the next record is the same on both sides in {len(found)} partitions")
 
 
-def audited(link: str, topics: Collection[str], results: Mapping[str, AuditTopic]) -> Check:
+def audited(link: str, topics: Collection[str], results: Mapping[str, Verified]) -> Check:
     """Report how many of these source topics are verified by audits, and until when all of those are.
 
     Args:
-        results: source topic -> its newest result.
+        results: source topic -> its verification by audits.
     """
-    differ = [f"{name} {results[name].differences:,}" for name in sorted(topics) if _differs(results.get(name))]
-    if differ:
-        text = f"audits found records of {len(differ)} topics that differ: {listed(differ)}"
-        return Check(Verdict.WARNING, f"{text}; strait audit list {link} names the audits")
-    until = {name: ms for name in topics if name in results and (ms := results[name].verified_until_ms) is not None}
+    differ = sorted(name for name in topics if name in results and results[name].differs)
+    until = {name: ms for name in topics if name in results and (ms := results[name].until_ms) is not None}
+    missing = sorted({*topics} - until.keys() - {*differ})
     text = f"audits have compared all records of {len(until)} of {len(topics)} topics"
     if until:
         text += f", and found no difference, until {utc(min(until.values()))} UTC"
-    if missing := sorted({*topics} - until.keys()):
-        return Check(Verdict.WARNING, f"{text}; not of {listed(missing)}: strait audit {link} compares them")
-    return Check(Verdict.DONE, text)
-
-
-def _differs(result: AuditTopic | None) -> bool:
-    return result is not None and (result.differences > 0 or result.verdict == "different")
+    if missing:
+        text += f"; not of {listed(missing)}: strait audit {link} compares them"
+    if differ:
+        shown = listed([f"{name} {results[name].differences:,}" for name in differ])
+        found = f"audits found records of {len(differ)} topics that differ: {shown}; strait audit list {link} names the audits"
+        text = f"{found}; {text}"
+    return Check(Verdict.WARNING if missing or differ else Verdict.DONE, text)
 
 
 def score(steps: Sequence[FailoverStep]) -> int:

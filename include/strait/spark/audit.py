@@ -33,6 +33,7 @@ from strait.audit.publishing import publish
 from strait.audit.task_result import ChunkResult, of_parquet, parquet
 from strait.config.app_spec import AppSpec
 from strait.config.audit import AuditJob
+from strait.config.cluster import Cluster
 from strait.errors import StateError
 from strait.launch.submission import announce_start
 from strait.spark.audit_task import compare_chunks
@@ -96,7 +97,7 @@ class _Audit:
             plan, self._results.values(), began_at_ms=self._began_ms, ended_at_ms=unix_ms(), chunks=counts
         )
         if plan.link:
-            publish(self._spec.destination, self._spec.destination_name, plan.link, whole)
+            publish(Cluster(self._spec.destination, self._spec.destination_name), plan.link, whole)
         self._files.write("", "certificate.json", json.dumps(whole, indent=1).encode())
         self._show(self._progress("done", len(self._results)), at_once=True)
 

@@ -10,13 +10,30 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from strait.state.audit_records import Audit
+from strait.state.audit_records import Audit, TopicResult
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
+from strait.state.keys import (
+    AuditKey,
+    FailoverKey,
+    GroupSyncKey,
+    HistoryKey,
+    Key,
+    LedgerKey,
+    LedgerMarkKey,
+    LossKey,
+    MovedCopiesKey,
+    PlanKey,
+    ProducerKey,
+    ReportKey,
+    RunKey,
+    SlotPartKey,
+    TopicResultKey,
+)
 from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.moved_copies import MovedCopies
 from strait.state.offset_map import check_gaps
-from strait.state.record import Offset, Record
+from strait.state.record import Record
 from strait.state.report_changes import KEPT, SPANS_MS, FailureReport, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.report_records import Report
 from strait.state.schema import Loss, OffsetMapping, Plan, Registration
@@ -41,6 +58,7 @@ Value = TypeVar(
     MovedCopies,
     Failover,
     Audit,
+    TopicResult,
 )
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -53,113 +71,20 @@ class _Versioned(BaseModel):
     v: object
 
 
-class PlanKey(Record):
-    """Key of the plan topic."""
-
-    group: str
-
-
-class RunKey(Record):
-    """Key of the map topic. ``check`` distinguishes segments that start with the same record but differ otherwise: one
-    writer may have read further than another, and the segment of neither may replace the other's."""
-
-    topic: str
-    partition: Offset
-    sequence_base: Offset
-    check: int
-
-
-class ReportKey(Record):
-    """Key of the reports topic."""
-
-    group: str
-    slot: int
-    part: int
-
-
-class GroupSyncKey(Record):
-    """Key of the reports topic, for consumer group reports, which belong to no slot."""
-
-    consumer_groups: str
-
-
-class LedgerKey(Record):
-    """Key of the ledger topic, for a slot's rows; ``ledger``: the task group."""
-
-    ledger: str
-    application: str
-    slot: int
-
-
-class LedgerMarkKey(Record):
-    """Key of the ledger topic, for the mark of an application's written rows; ``written``: the task group."""
-
-    written: str
-    application: str
-
-
-class SlotPartKey(Record):
-    """Key of the reports topic, for records beside a slot's reports. It has the prefix of these."""
-
-    group: str
-    slot: int
-    part: Literal["changes", "traffic", "failure"]
-
-
-class HistoryKey(Record):
-    """Key of the history topic. ``place``: number of the span, modulo the number of spans kept; ``began``: the sixtieth
-    of the span in which the observation starts."""
-
-    group: str
-    slot: int
-    span: str
-    place: int
-    began: int
-
-
-class LossKey(Record):
-    """Key of the losses topic: the same loss has the same key if two slots write it."""
-
-    topic: str
-    partition: Offset
-    side: str
-    cause: str
-    from_offset: Offset
-
-
-class FailoverKey(Record):
-    """Key of the failovers topic."""
-
-    failover: str
-
-
-class AuditKey(Record):
-    """Key of the audits topic."""
-
-    audit: str
-
-
-class ProducerKey(Record):
-    """Key of the producers topic."""
-
-    producer_id: Offset
-
-
-class MovedCopiesKey(Record):
-    """Key of the producers topic, for copies that another tool made; ``moved_in``: their topic."""
-
-    moved_in: str
-    link: str
-
-
-StateKey = (
-    PlanKey | RunKey | LedgerKey | LedgerMarkKey | LossKey | ProducerKey | MovedCopiesKey | FailoverKey | AuditKey
-)
-Key = StateKey | ReportKey | SlotPartKey | HistoryKey | GroupSyncKey
 SlotReport = Report | ReportChanges | TrafficReport | FailureReport
 Reported = SlotReport | HistoryPoint | GroupSyncReport
 AnyValue = (
-    Plan | OffsetMapping | LedgerPart | LedgerMark | Loss | Registration | MovedCopies | Failover | Audit | Reported
+    Plan
+    | OffsetMapping
+    | LedgerPart
+    | LedgerMark
+    | Loss
+    | Registration
+    | MovedCopies
+    | Failover
+    | Audit
+    | TopicResult
+    | Reported
 )
 
 
@@ -185,6 +110,8 @@ def key_of(value: AnyValue) -> Key:
         return FailoverKey(failover=value.id)
     if isinstance(value, Audit):
         return AuditKey(audit=value.id)
+    if isinstance(value, TopicResult):
+        return TopicResultKey(verified=value.topic, kind=value.kind)
     if isinstance(value, LedgerPart):
         return LedgerKey(ledger=value.group, application=value.application, slot=value.slot)
     if isinstance(value, LedgerMark):

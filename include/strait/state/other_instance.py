@@ -2,7 +2,8 @@
 monotonic clock."""
 
 from strait.config.app_spec import AppSpec
-from strait.state.codec import GroupSyncKey, ReportKey, encode_key
+from strait.state.codec import encode_key
+from strait.state.keys import GroupSyncKey, ReportKey
 
 _BACK_SECONDS = 5.0
 """The other instance must have reported for this long before an instance that took over hands the work back."""

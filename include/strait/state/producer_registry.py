@@ -3,7 +3,8 @@ records of its topic `strait.producers`. Pure."""
 
 from collections.abc import Collection
 
-from strait.state.codec import MovedCopiesKey, ProducerKey, Unreadable, decode, decode_key, is_of_moved_copies
+from strait.state.codec import Unreadable, decode, decode_key, is_of_moved_copies
+from strait.state.keys import MovedCopiesKey, ProducerKey
 from strait.state.moved_copies import MovedCopies
 from strait.state.schema import Registration
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from strait.state.codec import RunKey, Unreadable, decode, decode_key, encode_key
+from strait.state.codec import Unreadable, decode, decode_key, encode_key
+from strait.state.keys import RunKey
 from strait.state.schema import OffsetMapping
 
 Where = tuple[str, int]

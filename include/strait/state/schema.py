@@ -8,6 +8,7 @@ ledger   key {"ledger", "application", "slot"}               value LedgerPart, r
          key {"written", "application"}                      value LedgerMark
 failovers key {"failover"}                                   value Failover, retained forever
 audits   key {"audit"}                                       value Audit, retained forever
+verified key {"verified", "kind"}                            value TopicResult  compacted
 losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, retained forever
 
 and, shared by all links into a cluster, strait.producers:

@@ -45,6 +45,7 @@ def segments_of(link: str) -> Mapping[str, Mapping[str, str]]:
         naming.plan_topic(link): COMPACTED,
         naming.map_topic(link): COMPACTED,
         naming.history_topic(link): COMPACTED,
+        naming.verified_topic(link): COMPACTED,
         naming.PRODUCERS_TOPIC: COMPACTED,
         naming.reports_topic(link): REPORTS,
         naming.ledger_topic(link): EXPIRING,

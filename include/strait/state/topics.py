@@ -70,6 +70,11 @@ def ensure_kept_topic(admin: Admin, link: str, name: str) -> None:
     _ensure(admin, [_kept_safe(topic, _replicas_of(admin, link))])
 
 
+def ensure_compacted_topic(admin: Admin, link: str, name: str) -> None:
+    """Create a compacted state topic that not every link has, if it is missing. Raises StateError, as above."""
+    _ensure(admin, [NewTopic(name, 1, _replicas_of(admin, link), _COMPACTED)])
+
+
 def _ensure_history(admin: Admin, topic: NewTopic) -> list[str]:
     """Create the history topic if permitted: only charts need it, and older versions' principals may not create it."""
     try:

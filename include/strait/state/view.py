@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple
 
 from strait.config import naming
 from strait.errors import StateError
-from strait.state.codec import PlanKey, Unreadable, decode, decode_key, decode_report
+from strait.state.codec import Unreadable, decode, decode_key, decode_report
 from strait.state.group_sync_records import GroupSyncReport
+from strait.state.keys import PlanKey
 from strait.state.report_changes import FailureReport
 from strait.state.report_records import Report
 from strait.state.runs import RunsByPartition

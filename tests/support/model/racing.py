@@ -13,7 +13,8 @@ from strait.errors import StraitError
 from strait.model import topic_id_text
 from strait.net.buffers import BufferPool
 from strait.reasons import Reason
-from strait.state.codec import RunKey, run_key
+from strait.state.codec import run_key
+from strait.state.keys import RunKey
 from strait.state.offset_map import candidates, places, wire_sequence
 from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy

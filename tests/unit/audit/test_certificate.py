@@ -10,13 +10,13 @@ from typer.testing import CliRunner
 
 from strait.audit.certificate import certificate, problems, signed
 from strait.audit.findings import Difference
-from strait.audit.plan import AuditedPartition, AuditPlan
-from strait.audit.publishing import record_of
+from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan
+from strait.audit.publishing import record_of, results_of
 from strait.audit.task_result import ChunkResult, of_parquet, parquet
 from strait.cli.main import app
 from strait.config.audit import AuditRequest
 from strait.errors import ConfigError
-from strait.state.audit_records import Audit
+from strait.state.audit_records import Audit, TopicResult
 from strait.state.codec import decode, encode
 
 
@@ -30,6 +30,7 @@ def plan_of(**changed):
         destination="b",
         source_cluster="A",
         destination_cluster="B",
+        topics=(AuditedTopic(topic="t", copy_topic="t", source_id="S", copy_id="D"),),
         partitions=tuple(partitions),
         planned_at_ms=5,
     )
@@ -138,11 +139,25 @@ def test_the_results_of_chunks_survive_a_file():
     assert of_parquet(parquet(results)) == results
 
 
-def test_the_record_in_the_link_s_state_is_read_as_it_was_written():
+def test_the_records_in_the_link_s_state_are_read_as_they_were_written():
     record = record_of("a-to-b", made(EQUAL))
     assert decode(Audit, *encode(record)) == record
-    (topic,) = record.topics
-    assert (topic.verdict, topic.records, topic.verified_until_ms) == ("equal", 400, 5)
-    assert record_of("a-to-b", made(EQUAL, sample=0.5)).topics[0].verified_until_ms is None
-    behind = made([*EQUAL[:3], result(1, 100, tail=7, newest_ms=3)])
-    assert record_of("a-to-b", behind).topics[0].verified_until_ms == 3
+    (result_,) = results_of(made(EQUAL))
+    assert decode(TopicResult, *encode(result_)) == result_
+    assert (result_.verdict, result_.records, result_.verified_until_ms, result_.kind) == (
+        "equal",
+        400,
+        5,
+        "conclusive",
+    )
+    (sample,) = results_of(made(EQUAL, sample=0.5))
+    assert (sample.verified_until_ms, sample.kind) == (None, "partial")
+    (behind,) = results_of(made([*EQUAL[:3], result(1, 100, tail=7, newest_ms=3)]))
+    assert behind.verified_until_ms == 3
+    (different,) = results_of(made([*EQUAL[:3], result(1, 100, counts=(("missing", "", 1),))], sample=0.5))
+    assert (different.differences, different.verified_until_ms, different.kind) == (1, None, "conclusive")
+
+
+def test_a_year_of_nightly_audits_of_many_topics_adds_little_to_the_topic_that_is_kept_forever():
+    key, value = encode(record_of("a-to-b", made(EQUAL)))
+    assert 366 * (len(key) + len(value) + 100) < 250_000

@@ -23,7 +23,8 @@ from strait.engine.recovery.decision import (
 from strait.engine.recovery.tail import Tail
 from strait.errors import StraitError
 from strait.reasons import Reason
-from strait.state.codec import RunKey, run_key
+from strait.state.codec import run_key
+from strait.state.keys import RunKey
 from strait.state.offset_map import wire_sequence
 from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy

@@ -7,8 +7,9 @@ from strait.planning import readiness
 from strait.planning.failover import Verdict
 from strait.planning.readiness import Sample
 from strait.planning.status.rows import PartitionStatus
-from strait.state.audit_records import AuditTopic, AuditVerdict
+from strait.state.audit_records import AuditVerdict
 from strait.state.failover_records import FailoverStep
+from strait.state.verified import Verified
 
 
 def facts(
@@ -53,10 +54,8 @@ def test_another_next_record_fails() -> None:
     assert readiness.shadow(2, ["g in t-0"]).verdict is Verdict.FAILED
 
 
-def audited(verdict: AuditVerdict = "equal", differences: int = 0, until_ms: int | None = 3_600_000) -> AuditTopic:
-    return AuditTopic(
-        topic="", verdict=verdict, partitions=1, records=9, differences=differences, verified_until_ms=until_ms
-    )
+def audited(verdict: AuditVerdict = "equal", differences: int = 0, until_ms: int | None = 3_600_000) -> Verified:
+    return Verified(verdict, differences, until_ms)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +68,14 @@ def audited(verdict: AuditVerdict = "equal", differences: int = 0, until_ms: int
         ),
         ({"t": audited(), "u": audited("incomplete", until_ms=None)}, "of 1 of 2 topics"),
         ({"t": audited(), "u": audited("different", 3, None)}, "records of 1 topics that differ: u 3;"),
-        ({"t": audited(), "u": audited("equal", 3)}, "records of 1 topics that differ: u 3;"),
+        ({"t": audited(), "u": audited("equal", 3, None)}, "records of 1 topics that differ: u 3;"),
+        (
+            {"u": audited("different", 3, None)},
+            "names the audits; audits have compared all records of 0 of 2 topics; not of t:",
+        ),
     ],
 )
-def test_what_no_audit_has_compared_or_found_different_is_named(results: dict[str, AuditTopic], words: str) -> None:
+def test_what_no_audit_has_compared_or_found_different_is_named(results: dict[str, Verified], words: str) -> None:
     check = readiness.audited("l", {"t", "u"}, results)
     assert check.verdict is Verdict.WARNING
     assert words in check.detail

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from strait.audit.publishing import AuditLog
+from strait.audit.publishing import ResultLog
 from strait.control import pausing
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
@@ -14,6 +14,7 @@ from strait.planning.failover import Check, Verdict
 from strait.planning.waves import wave_of
 from strait.state.failover_records import Failover
 from strait.state.schema import GivenAcl
+from strait.state.verified import verified
 from strait.text import listed
 
 STOP = "stop"
@@ -89,10 +90,11 @@ def audited(look: Observation) -> Check:
     """Report which of the topics that are moved are verified by audits. It never stops a failover, even if that cannot
     be read."""
     try:
-        results = AuditLog(*look.link.destination, look.link.name).newest()
+        results = ResultLog(look.link.destination, look.link.name).newest()
+        planned = [topic for plan in look.plans().values() for topic in plan.topics]
     except (ClusterError, StateError) as error:
         return Check(Verdict.WARNING, f"the results of audits are not known: {error}")
-    return readiness.audited(look.link.name, look.topics(), results)
+    return readiness.audited(look.link.name, look.topics(), verified(planned, results))
 
 
 def reverse(look: Observation, *, ask: bool = True) -> Check:
