@@ -88,13 +88,21 @@ class _Reader:
         follows = following is not None and self._fits(following, least)
         placed = starts or front.base == self._expected
         if placed and follows and following is not None and following.base >= batch.next_offset:
+            if (not batch.whole or following.base > batch.next_offset) and not _intact(batch):
+                batch = _bounded(batch, following.base)
             self._accept(batch, batch.next_offset)
         elif following is None and self._items and self._expected > self._suspect:
             return False
         elif not _intact(batch):
             if follows and following is not None:
+                if placed:
+                    batch = _bounded(batch, following.base)
+                if starts and batch.next_offset <= self._expected:  # by its header alone it holds the first offset
+                    self._at = end
+                    return True
                 self._accept(batch, max(self._expected + 1, following.base if placed else batch.next_offset))
             elif not self._skip():
+                batch = _bounded(batch, self._readable)
                 self._accept(batch, batch.next_offset)
         elif (
             follows
@@ -160,6 +168,15 @@ class _Reader:
 
     def _fits(self, front: _Front, least: int) -> bool:
         return front.magic == 2 and front.length >= _LEAST and least <= front.base < self._readable
+
+
+def _bounded(batch: Batch, end: int) -> Batch:
+    """Return a damaged batch without the numbers in its header that contradict each other or the offset at which the next
+    batch begins, or the log ends."""
+    if (batch.whole and batch.next_offset <= end) or end <= batch.base_offset:
+        return batch
+    count = min(end - batch.base_offset, batch.length)
+    return batch._replace(last_offset_delta=count - 1, records=count)
 
 
 def _intact(batch: Batch) -> bool:
