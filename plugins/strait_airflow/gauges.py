@@ -75,10 +75,9 @@ def measure(
             lines.append(f"group {group}: {missing} partitions wait for their destination")
         if found.stopped:
             continue
-        if starting(file, link, group):
-            lines.append(f"group {group}: its application is {word('starting')}")
-        elif silent := [slot.silence for slot in status.slots if slot.silent]:
-            lines.append(f"group {group}: {listed(silent)}")
+        if silent := [slot.silence for slot in status.slots if slot.silent]:
+            told = f"its application is {word('starting')}" if starting(file, link, group) else listed(silent)
+            lines.append(f"group {group}: {told}")
     if state.group_sync is not None:
         now_ms = unix_ms()
         send_groups(state.group_sync, now_ms)

@@ -55,8 +55,9 @@ class MetricsTrigger(LinkTaskTrigger):
         return line, [[need.id, need.line] for need in needs]
 
 
-def _why_not(failures: "Sequence[object]", done: str) -> str:
-    return "its destination does not respond" if failures else done
+def _why_not(failures: "Sequence[Sequence[str]]", done: str) -> str:
+    """Return the causes of the failures, else the result of `monitor`. ``failures``: pairs of cause and text."""
+    return "; ".join(dict.fromkeys(cause for cause, _ in failures)) or done
 
 
 class Metrics(TriggererTask):

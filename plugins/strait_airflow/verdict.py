@@ -1,6 +1,7 @@
 """The verdict of a run: whether the link needs an operator, for an incident that is new or already known. Pure."""
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -147,12 +148,16 @@ def note_lines(verdict: Verdict, reasons: Collection[str], done: str) -> list[st
 
 
 def _without(lines: Iterable[str], reason: str) -> str:
-    """Return the reason without its details if one of the lines has them."""
+    """Return the reason without its details if one of the lines has them, or reports the same cluster."""
     head, _, details = reason.partition(": ")
-    return head if details and any(line.startswith(details) for line in lines) else reason
+    cluster = _CLUSTER.match(details)
+    known = details if cluster is None else cluster.group()
+    return head if details and any(line.startswith(known) for line in lines) else reason
 
 
 _FAILURE = "failure "
+_CLUSTER = re.compile(r"cluster [\w.-]+: ")
+"""Start of every error of a cluster. What follows differs with the operation that met it first."""
 
 
 def _incident(failure: Failure) -> Incident:

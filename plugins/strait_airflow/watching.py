@@ -100,7 +100,7 @@ class LinkWatch:
         try:
             return [] if self._open is None else self._open.look()
         except StraitError as error:
-            self._away = Finding(AWAY, str(error))
+            self._away = Finding(AWAY, f"its destination cannot be read: {error}")
             self._close_clusters()
             self._open_at = time.monotonic() + REOPEN_EVERY_SECONDS
             return []
@@ -140,7 +140,7 @@ class LinkWatch:
         try:
             new = None if settings.file is None else _Clusters(settings.file, self._link)
         except StraitError as error:
-            self._away = Finding(AWAY, str(error))
+            self._away = Finding(AWAY, f"its destination cannot be read: {error}")
             self._open_at = time.monotonic() + REOPEN_EVERY_SECONDS
             return
         if new is not None:
@@ -158,7 +158,7 @@ class LinkWatch:
         previous ones; None if there are none."""
         assert self.settings is not None
         if source.away is not None:
-            return Finding(AWAY, str(source.away))
+            return Finding(AWAY, f"its source cannot be read: {source.away}")
         if self.settings.error is not None or self.settings.file is None:
             return None if self._selected is None else self._selected.finding
         if self._selected is None or not self._selected.made_of(source, self.settings):

@@ -174,6 +174,19 @@ def test_a_note_begins_with_what_needs_an_operator_and_a_green_one_ends_with_wha
     assert note_lines(verdict(), ["b"], "done: plan 5") == ["b", "done: plan 5"]
 
 
+def test_a_cluster_that_does_not_respond_is_described_once_whichever_operation_met_it():
+    found = verdict(planning=[Failure("x", "cluster there: looking up its ID: refused")])
+    reasons = [
+        "its destination cannot be read: cluster there: reading plans: refused",
+        "its source cannot be read: cluster b: x",
+    ]
+    assert note_lines(found, reasons, "")[1:] == [
+        "- cluster there: looking up its ID: refused",
+        "run because: its destination cannot be read",
+        "run because: its source cannot be read: cluster b: x",
+    ]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

@@ -12,6 +12,8 @@ LAST_WORDS = "strait: "
 """Start of the line in which an application itself reports why it ends."""
 
 _NOISE = re.compile(r"\s|Traceback |Caused by: |\.\.\. \d+ more|\^+$|Killed$|Terminated$")
+_NO_ERROR = re.compile(r"\S+ \S+ (DEBUG|INFO|WARN|WARNING)\b")
+"""Start of a log line below an error, of Log4j and of Python alike: date, time, level."""
 _SECRET = re.compile(r"password|secret|token|credential|jaas|state\.key|\.pem$|\.key", re.IGNORECASE)
 
 
@@ -23,8 +25,11 @@ def cause_of(exit_code: int | None, log: str, spec: Spec | None) -> str:
         spec: the spec that it ran with. Secrets that it contains or refers to are masked. None if it is lost or from
             another version; the log then reports that error, and contains no secret.
     """
-    said = without_secrets(_last_words(log.splitlines()), spec)
-    return f"{_ending(exit_code)}: {said}" if said else f"{_ending(exit_code)}; its log is empty"
+    killed = exit_code is None or exit_code > 128
+    lines = log.splitlines()
+    said = without_secrets(_last_words(lines, errors_only=killed), spec)
+    nothing = "its log has no error" if any(line.strip() for line in lines) else "its log is empty"
+    return f"{_ending(exit_code)}: {said}" if said else f"{_ending(exit_code)}; {nothing}"
 
 
 def without_secrets(text: str, spec: Spec | None) -> str:
@@ -49,11 +54,13 @@ def _signal_name(number: int) -> str:
         return "unknown"
 
 
-def _last_words(lines: list[str]) -> str:
-    """Return the application's own last message, else the last line that is not part of a stack trace."""
+def _last_words(lines: list[str], *, errors_only: bool) -> str:
+    """Return the application's own last message, else the last line that is not part of a stack trace: an error, or, unless
+    ``errors_only``, any. A process that is killed says nothing of it, so its last warning is not the cause."""
     own = (line.removeprefix(LAST_WORDS) for line in reversed(lines) if line.startswith(LAST_WORDS))
-    other = (line for line in reversed(lines) if line and not _NOISE.match(line))
-    return next(own, None) or next(other, "")
+    other = [line for line in reversed(lines) if line and not _NOISE.match(line)]
+    errors = (line for line in other if not _NO_ERROR.match(line))
+    return next(own, None) or next(errors, "") or (other[0] if other and not errors_only else "")
 
 
 def _secrets(spec: Spec | None) -> Iterable[str]:

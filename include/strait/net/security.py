@@ -4,9 +4,11 @@ Files are read at each connect, so rotated certificates and passwords are used f
 contain a secret.
 """
 
+import logging
 import re
 import ssl
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from kafka.net.sasl import get_sasl_mechanism
@@ -19,6 +21,9 @@ from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.net import tls_context
 from strait.net.oauth import Tokens
+
+log = logging.getLogger(__name__)
+logging.getLogger("kafka.net.sasl").setLevel(logging.ERROR)  # it warns at each connection, and names no cluster
 
 _LEAST_ITERATIONS = 4096
 """The minimum of RFC 7677, which Kafka's brokers and Java clients require too. An attacker in a broker's place could
@@ -74,6 +79,8 @@ class Security:
     def sasl(self, host: str) -> Any:
         """Return a new SASL exchange: kafka-python's mechanism object. Also raises as `Tokens` does."""
         properties = credentials.resolve(self._cluster, self._properties)
+        if not self.uses_tls and self.mechanism in ("PLAIN", "OAUTHBEARER"):
+            _warn_of_plain_text(self._cluster)
         if self.mechanism == "OAUTHBEARER":
             return get_sasl_mechanism(self.mechanism)(sasl_oauth_token_provider=self._tokens.provider(properties))
         username, is_plain = properties.get("sasl.username", ""), self.mechanism == "PLAIN"
@@ -94,6 +101,12 @@ class _Scram(SaslMechanismScram):  # type: ignore[misc]
         if asked is not None and int(asked[1]) < _LEAST_ITERATIONS:
             raise ValueError(f"{int(asked[1])} iterations are asked for, fewer than {_LEAST_ITERATIONS}")
         return bool(super().receive(auth_bytes))
+
+
+@cache
+def _warn_of_plain_text(cluster: str) -> None:
+    """Warn once per process."""
+    log.warning("cluster %s: its credentials are sent unencrypted (set `security.protocol` to sasl_ssl)", cluster)
 
 
 def _secures(key: str) -> bool:
