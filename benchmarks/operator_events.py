@@ -210,6 +210,9 @@ def write_as_a_stranger(running: Loop) -> None:
     producer = Producer(running.destination.client_properties)
     producer.produce(f"{LINK}.orders", b"of another producer", partition=0)
     assert producer.flush(30) == 0
+    own = Producer(running.source.client_properties)  # a copy that is appended to shows it
+    own.produce(f"{LINK}.orders", b"of the link", partition=0)
+    assert own.flush(30) == 0
 
 
 def accept_strangers(running: Loop) -> None:

@@ -73,8 +73,9 @@ def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any], store: "
             from the shown ones; the next run asks again.
     """
     from strait.planning.review.approval import ShownPlan
-    from strait_airflow.control import live_control
+    from strait_airflow.control import live_control, logged
     from strait_airflow.errors import airflow_errors
+    from strait_airflow.steps import NOTE
 
     with airflow_errors():
         shown = ShownPlan.parse(json.dumps(found["shown"]), where=f"what link {link} was asked about")
@@ -84,16 +85,20 @@ def act(link: str, found: Mapping[str, Any], answer: Mapping[str, Any], store: "
             return _unanswered(link, shown, store, ti)
         store.set(UNANSWERED, {})
         _remember(link, shown, who)
-        return _said(f"link {link}: rejected by {who}; nothing is done")
+        ti.xcom_push(NOTE, rejected := logged([f"link {link}: rejected by {who}; nothing is done"]))
+        return rejected
     store.set(UNANSWERED, {})
     log.info("link %s: approved by %s", link, who)
     with airflow_errors(), live_control(link) as control:
-        return _said(control.apply(shown=shown).as_text())
+        done = logged(control.apply(shown=shown).as_text().splitlines())
+    ti.xcom_push(NOTE, f"approved by {who}\ndone: {done}")
+    return done
 
 
 def _unanswered(link: str, shown: "ShownPlan", store: "Store", ti: "XComs") -> str:
     """Fail for an unanswered request; return a line if a run has failed for it within a day."""
     from strait.waiting import unix_ms
+    from strait_airflow.control import logged
     from strait_airflow.errors import raise_for
     from strait_airflow.steps import NOTE
 
@@ -103,7 +108,7 @@ def _unanswered(link: str, shown: "ShownPlan", store: "Store", ti: "XComs") -> s
     ti.xcom_push(NOTE, "\n".join(note_lines(result, (), "")))
     if result.is_red:
         raise_for(incident.line, retriable=False)
-    return _said(result.headline)
+    return logged([result.headline])
 
 
 def _waiting(shown: "ShownPlan") -> str:
@@ -142,9 +147,3 @@ def _body(shown: "ShownPlan") -> str:
     cut = [*lines[:_BODY_LINES_MOST], f"... and {more} more lines, which `strait plan` shows"] if more > 0 else lines
     fence = "`" * max(2, *(len(run) for line in cut for run in re.findall("`+", line)), 0) + "`"
     return "\n".join([fence, *cut, fence])
-
-
-def _said(text: str) -> str:
-    for line in text.splitlines():
-        log.info("%s", line)
-    return text.splitlines()[0]

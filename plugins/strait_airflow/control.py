@@ -124,17 +124,17 @@ def apply(link: str, store: Store | None = None, *, may_ask: bool = False) -> tu
     with live_control(link, known) as control:
         proposal = control.propose()
         shown = proposal_text(proposal)
-        _logged(shortened(shown))
+        logged(shortened(shown))
         if may_ask and proposal.drafts:
             _check_settings(control)
         try:
             outcome = control.apply(proposal)
         except ApprovalMissing as waits:
-            return _logged(str(waits).splitlines()), False
+            return logged(str(waits).splitlines()), False
         if store is not None:
             store.set(CLUSTERS, control.known_clusters)
         text, before = outcome.as_text(), set(shown.splitlines())
-        _logged(shortened("\n".join(line for line in text.splitlines() if line not in before)))
+        logged(shortened("\n".join(line for line in text.splitlines() if line not in before)))
         line = _summary(text.splitlines())
         if outcome.pending:
             line += f"; {len(outcome.pending)} changes wait for approval"
@@ -176,14 +176,14 @@ def metrics(link: str) -> tuple[str, "tuple[Need, ...]"]:
     with of.state("plan", "map", "reports") as state:
         state.catch_up()
         if not state.plans:
-            return _logged(["no plan was ever published: there is nothing to measure"]), ()
+            return logged(["no plan was ever published: there is nothing to measure"]), ()
         earlier, until = dict(state.reports), time.monotonic() + METRICS_SECONDS
         while time.monotonic() < until:
             state.poll(0.5)
         measured = gauges.measure(file, link, state, earlier)
         dying = supervisor(file, link).dying(state.plans.values())
         needs = Needs(of).of(state, measured.statuses, dying)
-    return _logged(measured.lines or ["no topic is replicated"]), needs
+    return logged(measured.lines or ["no topic is replicated"]), needs
 
 
 def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> "Control":
@@ -200,7 +200,7 @@ def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> 
     return Control(file, link, lambda text: log.info("%s", text))
 
 
-def _logged(lines: Iterable[str]) -> str:
+def logged(lines: Iterable[str]) -> str:
     """Log each line; return the one that summarizes the plan, else the first one."""
     lines = list(lines)
     for line in lines:

@@ -60,6 +60,13 @@ def act(link: str, found: dict[str, Any], answer: dict[str, Any], store: Store |
     return approval.act(link, found, answer, Store() if store is None else store, Task(run))
 
 
+def note(link: str, found: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+    """Return the lines of the run's note."""
+    task = Task("r")
+    approval.act(link, found, answer, Store(), task)
+    return str(task.xcoms["note"]).splitlines()
+
+
 def stored(found: dict[str, Any]) -> dict[str, Any]:
     """As it comes out of Airflow's database."""
     return json.loads(json.dumps(found))
@@ -79,7 +86,11 @@ def test_nothing_is_done_until_somebody_approves_and_then_just_that(link, cluste
         act(link, found, UNANSWERED, store, "r1")
     assert act(link, found, UNANSWERED, store, "r2").startswith("known since "), "one red run for one request"
     assert copies(clusters, link) == []
-    assert act(link, found, APPROVED, store).startswith(f"created   {link}")
+    name = APPROVED["responded_by_user"]["name"]
+    assert note(link, found, APPROVED) == [
+        f"approved by {name}",
+        "done: plan 1: 2 partitions of 1 topics on 1 slots, 0 waiting",
+    ]
     assert copies(clusters, link) == [link]
     with pytest.raises(AirflowSkipException, match="no change needs approval"):
         approval.look(link)
