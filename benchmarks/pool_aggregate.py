@@ -138,8 +138,9 @@ def lose(path: Path, name: str, source: Cluster, scene: Scene) -> None:
         what="records that are not copied",
     )
     first = [TopicPartition(TOPIC, number, begin + _DELETED) for number, begin in enumerate(before)]
-    for future in AdminClient(source.client_properties).delete_records(first).values():
-        future.result()
+    admin = AdminClient(source.client_properties)  # kept: a client that is collected never completes its futures
+    for future in admin.delete_records(first).values():
+        future.result(60)
     resume(link, Scope())
 
 

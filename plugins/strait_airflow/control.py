@@ -158,9 +158,9 @@ def _check_settings(control: "Control") -> None:
     )
 
 
-def metrics(link: str) -> tuple[str, "tuple[Need, ...]"]:
-    """Log a line of metrics for each topic, and send them as gauges. Return the first line, and the actions of an operator
-    that the link needs.
+def metrics(link: str) -> tuple[str, "tuple[Need, ...]", bool]:
+    """Log a line of metrics for each topic, and send them as gauges. Return the first line, the actions of an operator that
+    the link needs, and whether there may be more, since a slot is silent.
 
     Raises:
         StraitError
@@ -176,14 +176,14 @@ def metrics(link: str) -> tuple[str, "tuple[Need, ...]"]:
     with of.state("plan", "map", "reports") as state:
         state.catch_up()
         if not state.plans:
-            return logged(["no plan was ever published: there is nothing to measure"]), ()
+            return logged(["no plan was ever published: there is nothing to measure"]), (), False
         earlier, until = dict(state.reports), time.monotonic() + METRICS_SECONDS
         while time.monotonic() < until:
             state.poll(0.5)
         measured = gauges.measure(file, link, state, earlier)
         dying = supervisor(file, link).dying(state.plans.values())
         needs = Needs(of).of(state, measured.statuses, dying)
-    return logged(measured.lines or ["no topic is replicated"]), needs
+    return logged(measured.lines or ["no topic is replicated"]), needs, measured.partial
 
 
 def live_control(link: str, known: Mapping[str, str] = MappingProxyType({})) -> "Control":

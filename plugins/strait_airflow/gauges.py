@@ -40,6 +40,11 @@ class Measured(NamedTuple):
     lines: list[str]
     statuses: "list[Status]"
 
+    @property
+    def partial(self) -> bool:
+        """Whether a slot is silent, so that its partitions may need an operator although none is known to."""
+        return any(slot.silent for status in self.statuses if not status.stopped for slot in status.slots)
+
 
 def measure(
     file: "LinksFile", link: str, state: "StateReader", earlier: "Mapping[tuple[str, int], tuple[Report, ...]]"

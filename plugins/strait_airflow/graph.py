@@ -124,10 +124,11 @@ def _verdict(context: "Context", outcome: Mapping[str, Any], judged: Judged, run
     return verdict_of(
         [Failure(*each) for each in outcome["planning"]],
         [*(Failure(*each) for each in outcome["failures"]), *failed.values()],
-        None if found is None else [Incident(*each) for each in found],
+        None if found is None else [Incident(*each) for each in found["found"]],
         judged,
         run.id,
         now_ms,
+        partial=found is not None and found["partial"],
         planned=outcome["planned"],
         submit_failed=any(task.startswith(SUBMIT) for task in failed),
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
@@ -45,14 +45,14 @@ class MetricsTrigger(LinkTaskTrigger):
             self.log.info("done: %s", line)
             yield TaskSuccessEvent(xcoms={"return_value": line, NEEDS: needs})
 
-    def _measured(self) -> tuple[str, list[list[str]]]:
+    def _measured(self) -> tuple[str, dict[str, Any]]:
         from strait_airflow import control, gauges
         from strait_airflow.steps import begin
 
         begin(self.link)
         gauges.connect()
-        line, needs = control.metrics(self.link)
-        return line, [[need.id, need.line] for need in needs]
+        line, needs, partial = control.metrics(self.link)
+        return line, {"found": [[need.id, need.line] for need in needs], "partial": partial}
 
 
 def _why_not(failures: "Sequence[Sequence[str]]", done: str) -> str:

@@ -35,6 +35,7 @@ class MinuteLook:
         self._reader: StateReader | None = None
         self._needs: Needs | None = None
         self._earlier: dict[tuple[str, int], tuple[Report, ...]] = {}
+        self._known: dict[str, Need] = {}
 
     def look(self, plan: bool) -> dict[str, Finding]:
         """Send the gauges. Return the actions of an operator that the link needs and, with ``plan``, the work for a run;
@@ -93,7 +94,12 @@ class MinuteLook:
         self._earlier = dict(self._reader.reports)
         self._needs = self._needs or Needs(link)
         dying = supervisor(file, self._link).dying(self._reader.plans.values())
-        return self._needs.of(self._reader, measured.statuses, dying) if self._reader.plans else None
+        if not self._reader.plans:
+            return None
+        found = {need.id: need for need in self._needs.of(self._reader, measured.statuses, dying)}
+        # A need of a partition whose slot is silent is not over: its application may just have been started again.
+        self._known = self._known | found if measured.partial else found
+        return tuple(self._known.values())
 
 
 def _attention(needs: "tuple[Need, ...]") -> Finding:

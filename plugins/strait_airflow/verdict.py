@@ -66,6 +66,7 @@ def verdict_of(
     run: str,
     now_ms: int,
     *,
+    partial: bool = False,
     planned: bool = True,
     submit_failed: bool = False,
 ) -> Verdict:
@@ -76,6 +77,7 @@ def verdict_of(
         others: those of its other steps.
         needs: those of the link; None: unknown.
         judged: the stored state.
+        partial: a slot is silent, so the link may need more.
         planned: it has planned, or tried to.
         submit_failed: an application could not be submitted.
     """
@@ -86,7 +88,7 @@ def verdict_of(
     unseen = {
         id_: since
         for id_, since in known.items()
-        if id_ not in found and _is_unseen(id_, judged, planned=planned, needs_known=needs is not None)
+        if id_ not in found and _is_unseen(id_, judged, planned=planned, needs_known=needs is not None and not partial)
     }
     due = [one.id for one in present if _is_due(judged.red.get(one.id), judged.ended.get(run), now_ms)]
     remembered = unseen | {one.id: known.get(one.id, now_ms) for one in present[:_KNOWN_MOST]}
@@ -95,7 +97,7 @@ def verdict_of(
         known=remembered,
         red=red,
         planning=tuple(sorted({*of_planning, *(() if planned else judged.planning)} & remembered.keys())),
-        attention=judged.attention if needs is None else attention_of(incident.id for incident in needs),
+        attention=judged.attention if needs is None else attention_of(_needs(present, unseen)),
         failed=submit_failed,
     ).ending(run, now_ms)
     new = [one.line for one in present if one.id not in known]
@@ -124,6 +126,11 @@ def _is_due(red_ms: int | None, judged_ms: int | None, now_ms: int) -> bool:
 def _is_unseen(id_: str, judged: Judged, *, planned: bool, needs_known: bool) -> bool:
     """Return whether a run could not determine if the incident lasts."""
     return not needs_known if not id_.startswith(_FAILURE) else not planned and id_ in judged.planning
+
+
+def _needs(present: Iterable[Incident], unseen: Iterable[str]) -> set[str]:
+    ids = {*(incident.id for incident in present), *unseen}
+    return {id_ for id_ in ids if not id_.startswith(_FAILURE)}
 
 
 def attention_of(ids: Iterable[str]) -> str:
@@ -157,7 +164,7 @@ def _without(lines: Iterable[str], reason: str) -> str:
 
 _FAILURE = "failure "
 _CLUSTER = re.compile(r"cluster [\w.-]+: ")
-"""Start of every error of a cluster. What follows differs with the operation that met it first."""
+"""Start of every error of a cluster; the rest differs with the operation that failed first."""
 
 
 def _incident(failure: Failure) -> Incident:

@@ -61,6 +61,20 @@ def stored(judged: Judged) -> Judged:
     return Judged.of(json.loads(json.dumps(judged.data())))
 
 
+def test_while_a_slot_is_silent_what_it_said_is_not_over_and_is_no_news_afterwards():
+    """An application that was killed is started again, and its partitions say nothing meanwhile."""
+    first = verdict(needs=[HALTED])
+    silent = verdict(needs=[], judged=stored(first.judged), run="r2", partial=True)
+    assert not silent.is_red
+    assert silent.kept == (HALTED.id,)
+    assert silent.judged.attention == first.judged.attention, "the watch sees no change"
+    again = verdict(needs=[HALTED], judged=stored(silent.judged), run="r3")
+    assert not again.is_red
+    assert again.headline.startswith(KNOWN)
+    over = verdict(needs=[], judged=stored(again.judged), run="r4")
+    assert (over.judged.known, over.judged.attention) == ({}, "")
+
+
 def test_a_day_later_it_is_red_again_once():
     judged = verdict(needs=[HALTED], now_ms=0).judged
     red = []

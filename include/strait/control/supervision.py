@@ -14,6 +14,7 @@ from strait.errors import LaunchError
 from strait.launch.applications import Action, GiveUp, Leave, Replace, Update, decide, dying, held_until_ms, orphans
 from strait.launch.base import Application, Launcher
 from strait.launch.launchers import end_elsewhere, launcher_for
+from strait.launch.submission import KEPT
 from strait.planning.status.needs import Dying
 from strait.state.admission import with_selection_of
 from strait.state.link_handle import ConfiguredLink
@@ -106,7 +107,8 @@ class Supervisor:
                 continue
             cause, until_ms = self.launcher.cause(failed[0]), held_until_ms(history, now_ms)
             held = f"; it is not submitted before {utc(until_ms)} UTC" if until_ms else ""
-            text = f"exited {len(failed)} times within an hour, last: {cause}{held}; its log is {failed[0].log}"
+            more = " or more" if len(history) >= KEPT else ""
+            text = f"exited {len(failed)}{more} times within an hour, last: {cause}{held}; its log is {failed[0].log}"
             found[name] = Dying(text, cause)
         return found
 

@@ -20,6 +20,7 @@ from strait.launch.processes import MARK
 from strait.waiting import unix_ms
 
 KEPT = 5
+"""Newest submissions of each application that are known, by any launcher."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from strait.launch.base import State
 from strait.launch.kubernetes import names
+from strait.launch.submission import KEPT
 
-KEPT = 5
 KEPT_LOG_CHARACTERS = 4000
 """Length of the end of the log that is kept for each submission."""
 
