@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import add_row, middle_rate
 from pool_aggregate import aggregate
-from pool_scene import PARTITIONS, SETTLED_SECONDS, Application, Pauses, Scene, fill, say, writing
+from pool_scene import PARTITIONS, Application, Pauses, Scene, fill, say, writing
 from strait.embedded.kafka import Cluster
 from strait.state.reader import StateReader
 from strait.state.report_records import LATENCY_BOUNDS_MS
@@ -37,6 +37,8 @@ INTRODUCTION = (
     "each one's loss, lag and reason are told apart."
 )
 BUSY_ROUNDS = 3
+HEAP_MIB = 1024
+WARM_SECONDS = 90.0  # until then the brokers compile their code, and answer late
 HEAD = ("scenario", "links", "partitions", "memory", "CPU", "result")
 
 
@@ -55,7 +57,7 @@ def trickle(scene: Scene, count: int) -> None:
     """Ten records a second for each link."""
     links = scene.links(count)
     with scene.pool("trickle", links) as application, writing(scene.source, links, 10.0):
-        time.sleep(SETTLED_SECONDS)
+        time.sleep(WARM_SECONDS)
         before = latency_counts(links)
         share = scene.share(application)
         counts = [after - earlier for after, earlier in zip(latency_counts(links), before, strict=True)]
@@ -165,8 +167,8 @@ def main() -> None:
         say(f"{name}: starting two clusters")
         with (
             tempfile.TemporaryDirectory() as folder,
-            Cluster(Path(folder) / "source") as source,
-            Cluster(Path(folder) / "destination") as destination,
+            Cluster(Path(folder) / "source", heap_mib=HEAP_MIB, optimized=True) as source,
+            Cluster(Path(folder) / "destination", heap_mib=HEAP_MIB, optimized=True) as destination,
         ):
             run(Scene(source, destination, Path(folder), arguments.seconds), arguments.links or count)
 

@@ -37,6 +37,7 @@ from strait_airflow.dag_params import audit_params, failover_params, pause_param
 from strait_airflow.graph import RETRIES
 from strait_airflow.healthy import Healthy
 from strait_airflow.metrics import Metrics
+from strait_airflow.noticing import ACTING_MOST_MS
 from strait_airflow.operators import StraitRehearsalOperator
 from strait_airflow.outline import outline
 from strait_airflow.page_address import PageButton, page_address
@@ -90,7 +91,7 @@ def monitor(link: str, asset: Asset, alerts: "Alerts | None") -> DAG:
         description=f"Keep the link {link} planned and its applications running: a run for each event.",
         doc_md=MONITOR_PAGE.format(link=link, page=page_address(link)),
         schedule=when_woken(link, asset),
-        dagrun_timeout=timedelta(minutes=10),
+        dagrun_timeout=timedelta(milliseconds=ACTING_MOST_MS),
         tags=["strait", link],
         params={
             "restart": Param(

@@ -18,8 +18,8 @@ LONGEST_PAUSE_SECONDS = 600.0
 ATTENTION_PAUSE_SECONDS = 300.0
 """Minimum time between two runs that are woken because an operator is needed for something else than before."""
 
-ACTING_MOST_MS = 600_000
-"""A run that does not end is not waited for any longer."""
+ACTING_MOST_MS = 1_200_000
+"""A run takes at most this long: the time limits of its tasks together. It is not waited for any longer."""
 
 ACTED = "acted"
 """Key of the asset's state under which `monitor` stores the facts that it acted upon."""
