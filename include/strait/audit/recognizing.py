@@ -172,7 +172,7 @@ class _Reader:
 
 def _bounded(batch: Batch, end: int) -> Batch:
     """Return a damaged batch without the numbers in its header that contradict each other or the offset at which the next
-    batch begins, or the log ends."""
+    batch starts, or the log ends."""
     if (batch.whole and batch.next_offset <= end) or end <= batch.base_offset:
         return batch
     count = min(end - batch.base_offset, batch.length)

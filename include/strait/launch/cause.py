@@ -56,7 +56,7 @@ def _signal_name(number: int) -> str:
 
 def _last_words(lines: list[str], *, errors_only: bool) -> str:
     """Return the application's own last message, else the last line that is not part of a stack trace: an error, or, unless
-    ``errors_only``, any. A process that is killed says nothing of it, so its last warning is not the cause."""
+    ``errors_only``, any. A process that is killed logs nothing of it, so its last warning is not the cause."""
     own = (line.removeprefix(LAST_WORDS) for line in reversed(lines) if line.startswith(LAST_WORDS))
     other = [line for line in reversed(lines) if line and not _NOISE.match(line)]
     errors = (line for line in other if not _NO_ERROR.match(line))
