@@ -7,8 +7,10 @@ what is made here, so a new option, reason or field cannot be forgotten.
 
 import inspect
 import json
+import os
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from strait.importing.table import Row
 from strait.reasons import Kind, Reason
 
 ROOT = Path(__file__).parents[2]
+OPENAPI = "docs/openapi.json"
 _BLOCK = re.compile(r"(<!-- generated: (\w+) ?([\w ]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -202,6 +205,32 @@ def _pair(found: Mapping[str, Any] | None) -> str:
     return f"{failed}{found.get('passed', 0)} passed, {found['day']}"
 
 
+def _api(_: str) -> str:
+    """The routes of the HTTP API, from its published document."""
+    document = json.loads((ROOT / OPENAPI).read_text(encoding="utf-8"))
+    rows, root = [], document["servers"][0]["url"]
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            asked = ", ".join(f"`{one['name']}`" for one in operation.get("parameters", ()) if one["in"] == "query")
+            rows.append((f"`{method.upper()} {root}{path}`", asked or "–", _one_line(operation["description"])))
+    return _table(("route", "query", "answer"), rows)
+
+
+def openapi_text() -> str:
+    """The document that Airflow's API server would publish. Imports Airflow, which needs a home directory."""
+    from strait_airflow.page.app import app
+    from strait_airflow.page.openapi import text_of
+
+    return text_of(app)
+
+
+def _write_openapi() -> None:
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {"AIRFLOW_HOME": home, "AIRFLOW__CORE__PLUGINS_FOLDER": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
+        sys.path.append(str(ROOT / "plugins"))
+        (ROOT / OPENAPI).write_text(openapi_text(), encoding="utf-8")
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -218,6 +247,7 @@ _KINDS: Mapping[str, Callable[[str], str]] = {
     "import": _import,
     "metrics": _metrics,
     "compat": _compat,
+    "api": _api,
 }
 
 
@@ -229,6 +259,7 @@ def files() -> Mapping[Path, str]:
 
 def main() -> int:
     """Write all of them anew."""
+    _write_openapi()
     for path, new in files().items():
         if not path.exists() or new != path.read_text(encoding="utf-8"):
             path.write_text(new, encoding="utf-8")

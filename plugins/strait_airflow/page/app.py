@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse
 
+from strait_airflow.page.openapi import PREFIX, document
 from strait_airflow.page.paths import WholeNames
 from strait_airflow.page.routes import airflow, details, groups, history, links, recovery, topics
 from strait_airflow.page.routes.metrics import metrics_routes
@@ -24,11 +25,23 @@ HEADERS = {
 }
 
 # FastAPI's documentation pages would be accessible without a login.
-app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[signed_in])
+app = FastAPI(
+    docs_url=None,
+    redoc_url=None,
+    openapi_url=None,
+    dependencies=[signed_in],
+    generate_unique_id_function=lambda route: route.name,
+)
 app.router.routes.extend(metrics_routes())  # they require a token, not a login
 for routes in (airflow, links, details, groups, history, recovery, topics):
     app.include_router(routes.api)
 app.add_middleware(WholeNames)
+
+
+@app.get(f"{PREFIX}/openapi.json", include_in_schema=False)
+def openapi(request: Request) -> dict[str, Any]:
+    """Return the OpenAPI document of the HTTP API."""
+    return document(app, request.scope.get("root_path", ""))
 
 
 @app.get("/")

@@ -13,6 +13,9 @@ from strait_airflow.page.observers import (
     runs_observers,
 )
 from strait_airflow.page.routes.query import Limit, Offset, Search, asking_clusters
+from strait_airflow.page.schemas.common import answers
+from strait_airflow.page.schemas.details import Applications, OffsetSegments, QuarantinedContents, QuarantinedRecords
+from strait_airflow.page.schemas.links import Partition
 from strait_airflow.page.security import QuarantineReader, ReadsLogs, VisibleLink
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.details import applications_view, partition_details, partition_runs, quarantine_page
@@ -25,33 +28,35 @@ log = logging.getLogger(__name__)
 _records = threading.BoundedSemaphore(2)
 
 api = APIRouter(prefix="/api/v1/links/{link}")
-Partition = Annotated[int, Query(ge=0)]
+Number = Annotated[int, Query(ge=0)]
 
 
-@api.get("/partition")
-def partition(name: VisibleLink, topic: str, partition: Partition) -> Data:
+@api.get("/partition", **answers(Partition, 404))
+def partition(name: VisibleLink, topic: str, partition: Number) -> Data:
+    """Return one partition, with its losses and pauses."""
     found = partition_details(observers.newest(name), topic, partition)
     if found is None:
         raise HTTPException(404, f"link {name}: its plan has no partition {topic}-{partition}")
     return found
 
 
-@api.get("/runs")
-def runs(name: VisibleLink, topic: str, partition: Partition) -> Data:
-    """Return the offset segments of one partition."""
+@api.get("/runs", include_in_schema=False)  # for the page
+@api.get("/offset_map", **answers(OffsetSegments, 404))
+def offset_map(name: VisibleLink, topic: str, partition: Number) -> Data:
+    """Return the offset map of one partition: its newest segments."""
     return partition_runs(runs_observers.newest(name), topic, partition)
 
 
-@api.get("/applications")
+@api.get("/applications", **answers(Applications, 404))
 def applications(name: VisibleLink, logs: ReadsLogs) -> Data:
     """Return the link's applications, as far as this host can see them."""
     return applications_view(applications_observers.newest(name), observers.newest(name), logs=logs)
 
 
-@api.get("/quarantine/{at}")
+@api.get("/quarantine/{at}", **answers(QuarantinedContents, 403, 404, 409, 429))
 def quarantined(reader: QuarantineReader, at: Annotated[int, Path(ge=0)], value: bool = False) -> Data:
-    """Return the quarantined record at this offset of the quarantine topic, with its value only if asked for: see
-    `strait.control.quarantine.Record`."""
+    """Return the quarantined record at this offset of the quarantine topic, with its value only if asked for. The user must
+    be permitted to replay it."""
     from strait.control.quarantine import Quarantine
     from strait.state.link_handle import ConfiguredLink
 
@@ -64,6 +69,7 @@ def quarantined(reader: QuarantineReader, at: Annotated[int, Path(ge=0)], value:
     return record.readable(MOST_RECORD_BYTES, with_value=value)
 
 
-@api.get("/quarantine")
+@api.get("/quarantine", **answers(QuarantinedRecords, 404))
 def quarantine(name: VisibleLink, search: Search = "", offset: Offset = 0, limit: Limit = 20) -> Data:
+    """Return records in quarantine that are not settled, newest first, without their contents."""
     return quarantine_page(quarantine_observers.newest(name), search=search, offset=offset, limit=limit)

@@ -6,6 +6,8 @@ from fastapi import APIRouter, Query
 
 from strait.planning.history.sample import Sample
 from strait_airflow.page.observers import history_observers
+from strait_airflow.page.schemas.common import answers
+from strait_airflow.page.schemas.details import History, Rates
 from strait_airflow.page.security import VisibleLink, VisibleLinks
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.watches.history import HOUR_MS, HistorySeen
@@ -16,14 +18,15 @@ api = APIRouter(prefix="/api/v1")
 Hours = Annotated[int, Query(ge=1, le=24)]
 
 
-@api.get("/history")
+@api.get("/history", **answers(Rates))
 def rates(visible: VisibleLinks) -> Data:
-    """Return link -> its records per second over the last `SPARKLINE_HOURS`, as [ms since 1970, value or null]."""
+    """Return the records per second of each link over the last 6 hours."""
     return {"links": {name: _rates(history_observers.newest(name)) for name in visible}}
 
 
-@api.get("/links/{link}/history")
+@api.get("/links/{link}/history", **answers(History, 404))
 def history(name: VisibleLink, hours: Hours = 24) -> Data:
+    """Return rates, lag and latency of a link over the last hours."""
     seen = history_observers.newest(name)
     if seen is None:
         return {"looking": True, "error": "", "samples": []}

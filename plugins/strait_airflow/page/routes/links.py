@@ -8,6 +8,8 @@ from fastapi import APIRouter, Query
 from strait.waiting import unix_ms
 from strait_airflow.page.observers import observers
 from strait_airflow.page.routes.query import Limit, Offset, Search
+from strait_airflow.page.schemas.common import answers
+from strait_airflow.page.schemas.links import Link, Links, Partitions, Topics
 from strait_airflow.page.security import Changes, VisibleLink, VisibleLinks
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.details import link_details
@@ -20,7 +22,7 @@ LinkSort = Literal["urgency", "link", "lag_records", "lag_seconds", "seconds_to_
 Sort = Literal["topic", "state", "reason", "lag_records", "lag_seconds", "position", "end", "seconds_to_loss"]
 
 
-@api.get("/links")
+@api.get("/links", **answers(Links))
 def links(
     visible: VisibleLinks,
     search: Search = "",
@@ -36,19 +38,20 @@ def links(
     return links_page(rows, LinksQuestion(search, state, sort, descending, offset, limit))
 
 
-@api.get("/links/{link}")
+@api.get("/links/{link}", **answers(Link, 404))
 def link(name: VisibleLink, changes: Changes) -> Data:
     """Return a link, the DAG or Variable that makes each change, and whether the user may make it."""
     found = link_details(name, observers.newest(name), _now())
     return found | changes | {"own_dags": dags_of(name, links_with_approval())}
 
 
-@api.get("/links/{link}/by_topic")
+@api.get("/links/{link}/by_topic", **answers(Topics, 404))
 def by_topic(name: VisibleLink, search: Search = "", offset: Offset = 0, limit: Limit = 20) -> Data:
+    """Return the link's source topics, those that need an operator first."""
     return topic_page(observers.newest(name), search=search, offset=offset, limit=limit)
 
 
-@api.get("/links/{link}/partitions")
+@api.get("/links/{link}/partitions", **answers(Partitions, 404))
 def partitions(
     name: VisibleLink,
     search: Search = "",
@@ -59,6 +62,7 @@ def partitions(
     offset: Offset = 0,
     limit: Limit = 20,
 ) -> Data:
+    """Return the link's partitions."""
     return partition_page(observers.newest(name), Question(search, reason, state, sort, descending, offset, limit))
 
 

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from strait.errors import ConfigError
 from strait_airflow.page.routes.query import asking_clusters
+from strait_airflow.page.schemas.common import answers
+from strait_airflow.page.schemas.details import Checked, Preview, TopicSettings
 from strait_airflow.page.security import EditableLink
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.preview import preview_of
@@ -32,13 +34,9 @@ class Asked(BaseModel):
     topics: dict[str, Any]
 
 
-@api.get("")
+@api.get("", **answers(TopicSettings, 403, 404, 409))
 def current(name: EditableLink) -> Data:
-    """Return the link's current topics.
-
-    Returns: `topics`, the block; `value`, the Variable's text (null: there is none, the links file applies); `problem`,
-        why that text is invalid; the block is then the links file's.
-    """
+    """Return the current `topics` block of the link, to users with the permission to change it."""
     from strait.config.links import parse_topics
 
     text = topics_text(name)
@@ -56,9 +54,9 @@ def current(name: EditableLink) -> Data:
     return {"topics": block, "value": text, "problem": problem}
 
 
-@api.post("/check")
+@api.post("/check", **answers(Checked, 403, 404))
 def check(name: EditableLink, asked: Asked) -> Data:
-    """Validate these topics. Returns: `problems`, one line each; empty if they are valid."""
+    """Validate a `topics` block. Changes nothing."""
     try:
         _with(name, asked)
     except ConfigError as error:
@@ -66,9 +64,9 @@ def check(name: EditableLink, asked: Asked) -> Data:
     return {"problems": []}
 
 
-@api.post("/preview")
+@api.post("/preview", **answers(Preview, 403, 404, 409, 429))
 def preview(name: EditableLink, asked: Asked) -> Data:
-    """Preview the effects of these topics: see `preview_of`. Queries both clusters and plans like the link's DAG."""
+    """Preview the effects of a `topics` block. Changes nothing: queries both clusters and plans like the link's DAG."""
     from strait.control.plane import Control
 
     with (
