@@ -24,6 +24,7 @@ from airflow.sdk import (
 
 from strait_airflow.alerts import approval_notifiers, dag_arguments
 from strait_airflow.approval import APPROVE, REJECT
+from strait_airflow.assets import hourly
 from strait_airflow.dag_pages import (
     APPROVAL_PAGE,
     AUDIT_PAGE,
@@ -85,7 +86,7 @@ MEASURED_WITHIN = timedelta(minutes=2)
 RUNS_MOST = 4  # of a link: a run that waits until an application replicates delays no other
 
 
-def monitor(link: str, asset: Asset, alerts: "Alerts | None") -> DAG:
+def monitor(link: str, asset: Asset, alerts: "Alerts | None", hourly: list[Asset]) -> DAG:
     @dag(
         dag_id=dag_id(link),
         description=f"Keep the link {link} planned and its applications running: a run for each event.",
@@ -105,7 +106,8 @@ def monitor(link: str, asset: Asset, alerts: "Alerts | None") -> DAG:
     def build() -> None:
         @task(
             task_id=MONITOR,
-            inlets=[asset],
+            inlets=[asset, *hourly],
+            outlets=hourly,  # the task keeps those that get an event
             execution_timeout=timedelta(minutes=5),
             max_active_tis_per_dag=1,  # of two concurrent planners, one would wait for the other in vain
         )
@@ -322,7 +324,7 @@ def audit(links: tuple[str, ...]) -> DAG:
 known = outline()
 for name in known.links:
     its_watch, its_alerts = watched(name), known.alerts.get(name)
-    monitor(name, its_watch, its_alerts)
+    monitor(name, its_watch, its_alerts, [hourly(name, topic) for topic in known.hourly.get(name, ())])
     if name in known.with_approval:
         approval(name, its_watch, its_alerts)
 if known.links:

@@ -40,12 +40,14 @@ RETRIES = 1
 
 
 def monitor(link: str, asset: "Asset", context: "Context") -> list[dict[str, Any]]:
-    """Run `control.monitor`. Return the applications to map over."""
+    """Run `control.monitor`, and give complete hours of topics to their assets. Return the applications to map over."""
     from strait_airflow import control
+    from strait_airflow.hours import emit_hours
 
     notices = [event.extra["payload"] for event in _events(asset, context) if "payload" in event.extra]
     store, restart = context["asset_state_store"][asset], context["params"]["restart"]
     found = control.monitor(link, notices, store, _run(context), restart=restart)
+    emit_hours(link, store, context)
     plain = {"due": [], "failures": _plain(found.failures), "planning": _plain(found.planning)}
     context["ti"].xcom_push(OUTCOME, found._asdict() | plain)
     return found.due

@@ -70,6 +70,26 @@ class StraitHook(BaseHook):
             yield from read_ranges(properties, destination, ranges)
             _commit(properties, destination, group, {at: end for at, (first, end) in ranges.items() if first < end})
 
+    def hour_records(self, hour: Mapping[str, Any]) -> "Iterator[Message]":
+        """Yield the destination's committed records of one hour of a topic: with all hours, each record once. Nothing is
+        committed, so a run that is repeated reads the same again.
+
+        Args:
+            hour: from `strait_airflow.assets.hour_of`. If the topic was created again in it, the destination topic is read
+                from its start.
+        """
+        from strait.kafka.reading import read_ranges
+        from strait.model import TopicPartition
+        from strait_airflow.errors import airflow_errors
+
+        found = hour["destination"].items()
+        ranges = {
+            TopicPartition(hour["destination_topic"], int(n)): (start or 0, end) for n, (start, end) in found if end
+        }
+        link = self.get_conn()
+        with airflow_errors(self.link):
+            yield from read_ranges(*link.destination, ranges)
+
     def translate(self, ends: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int | None]]:
         """Return the destination's offsets for offsets of source partitions, by destination topic; None: unknown.
 

@@ -4,10 +4,13 @@ plan, to determine whether a run would change anything. Blocks, for seconds if t
 import time
 from typing import TYPE_CHECKING
 
-from strait_airflow.noticing import ATTENTION, WORK, Finding
+from strait_airflow.noticing import ATTENTION, HOURS, WORK, Finding
 from strait_airflow.verdict import attention_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from strait.control.hours import LinkHours
     from strait.control.needs import Needs
     from strait.control.plane import Control
     from strait.planning.status.needs import Need
@@ -36,10 +39,14 @@ class MinuteLook:
         self._needs: Needs | None = None
         self._earlier: dict[tuple[str, int], tuple[Report, ...]] = {}
         self._known: dict[str, Need] = {}
+        self._hours: LinkHours | None = None
 
-    def look(self, plan: bool) -> dict[str, Finding]:
-        """Send the gauges. Return the actions of an operator that the link needs and, with ``plan``, the work for a run;
-        both have an empty value if there is none.
+    def look(self, plan: bool, next_hours: "Mapping[str, int]") -> dict[str, Finding]:
+        """Send the gauges. Return the actions of an operator that the link needs, the hours of topics that are replicated, and
+        with ``plan`` the work for a run; each has an empty value if there is none.
+
+        Args:
+            next_hours: topic -> start of its first hour without an event, in ms since 1970; absent: unknown.
 
         Raises:
             StraitError: the work could not be determined, or the metrics not be read. Open connections were closed.
@@ -47,6 +54,7 @@ class MinuteLook:
         began = time.monotonic()
         try:
             found = {} if (needs := self._measure()) is None else {ATTENTION: _attention(needs)}
+            found |= self._complete(next_hours)
             return found | {WORK: self._pending()} if plan else found
         except BaseException:
             self.close()
@@ -75,6 +83,20 @@ class MinuteLook:
         text = proposal_text(proposal)
         first = next((line for line in text.splitlines() if line.startswith("plan ")), text.splitlines()[0])
         return Finding(digest(text), f"work to do: {first}")
+
+    def _complete(self, next_hours: "Mapping[str, int]") -> dict[str, Finding]:
+        from strait.control.hours import LinkHours, hours_text, hours_value
+        from strait.state.link_handle import ConfiguredLink
+        from strait.waiting import unix_ms
+
+        file = self.settings.file
+        if file is None or self._reader is None or not (hourly := file.links[self._link].assets.hourly):
+            return {}
+        if unknown := set(hourly) - next_hours.keys():
+            return {HOURS: Finding(f"first {' '.join(sorted(unknown))}", "hours of topics are to be followed")}
+        self._hours = self._hours or LinkHours(ConfiguredLink.of(file, self._link))
+        complete = self._hours.complete(self._reader, {topic: next_hours[topic] for topic in hourly}, unix_ms())
+        return {HOURS: Finding(hours_value(complete), f"hours are replicated: {hours_text(complete)}")}
 
     def _measure(self) -> "tuple[Need, ...] | None":
         """Send the gauges. Return the actions that are needed; None: unknown."""

@@ -28,6 +28,7 @@ JUDGED = "judged"
 """Key of the asset's state under which `verdict` stores the needs of the link, and which runs have ended."""
 
 WORK = "work"
+HOURS = "hours"
 ATTENTION = "attention"
 CLUSTERS = ("source", "destination")
 AWAY = "away"
@@ -192,7 +193,7 @@ class Noticing:
 
         Args:
             facts: new if their value differs from the one last acted upon. An empty value is the normal state: new only
-                after another value, and never for `WORK`.
+                after another value, and never for `WORK` and `HOURS`.
             troubles: problems, present for as long as they persist.
             now: seconds, always on the same clock.
             now_ms: wall-clock time, as in the stored state.
@@ -264,7 +265,11 @@ class Noticing:
 
     def _is_news(self, name: str, fact: Finding) -> bool:
         before = self.judged.attention if name == ATTENTION else self.acted.seen.get(name, "")
-        return fact.value != before and not (name == WORK and not fact.value)
+        return fact.value != before and not (name in _ONLY_WORK and not fact.value)
+
+
+_ONLY_WORK = frozenset({WORK, HOURS})
+"""An empty value is never new."""
 
 
 _NONE = Finding("", "")

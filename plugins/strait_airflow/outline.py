@@ -21,6 +21,8 @@ class Outline(NamedTuple):
     links: tuple[str, ...]
     with_approval: frozenset[str]
     alerts: "Mapping[str, Alerts]"
+    hourly: Mapping[str, tuple[str, ...]]
+    """Link -> topics whose hours get events."""
 
 
 def outline() -> Outline:
@@ -31,12 +33,13 @@ def outline() -> Outline:
         ConfigError: it cannot be read, and never could.
     """
     from strait.config.home import home
-    from strait.config.outline import links_with_alerts
+    from strait.config.outline import links_with_alerts, links_with_hours
     from strait.errors import ConfigError
 
     kept = home() / "links-outline.json"
     try:
-        found = Outline(link_names(), links_with_approval(), links_with_alerts(links_file()))
+        path = links_file()
+        found = Outline(link_names(), links_with_approval(), links_with_alerts(path), links_with_hours(path))
     except ConfigError:
         if (last := _last_outline(kept)) is None:
             raise
@@ -50,16 +53,16 @@ def _last_outline(path: Path) -> Outline | None:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if stored["file"] != str(links_file()):
             return None
-        return Outline(tuple(map(str, stored["links"])), frozenset(map(str, stored["with_approval"])), {})
-    except (OSError, ValueError, KeyError, TypeError):
+        hourly = {str(link): tuple(map(str, topics)) for link, topics in stored.get("hourly", {}).items()}
+        return Outline(tuple(map(str, stored["links"])), frozenset(map(str, stored["with_approval"])), {}, hourly)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def _keep_outline(path: Path, found: Outline) -> None:
     """Store it if it has changed. Without it, an unreadable links file hides the DAGs; that is no reason to fail."""
-    text = json.dumps(
-        {"file": str(links_file()), "links": found.links, "with_approval": sorted(found.with_approval)}, indent=1
-    )
+    outlined = {"links": found.links, "with_approval": sorted(found.with_approval), "hourly": dict(found.hourly)}
+    text = json.dumps({"file": str(links_file()), **outlined}, indent=1)
     try:
         if path.exists() and path.read_text(encoding="utf-8") == text:
             return

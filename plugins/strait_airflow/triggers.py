@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from strait.waiting import unix_ms
+from strait_airflow.hours import GIVEN, next_hours
 from strait_airflow.noticing import ACTED, FACTS, JUDGED, RETRY, Acted, Finding, Judged, Noticing
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class LinkTrigger(BaseEventTrigger):
 
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, thread_name_prefix=f"strait-{self.link}")
         watch, background = LinkWatch(self.link), _Background(self.link)
-        noticing, read_at = Noticing(*await self._stored()), time.monotonic()
+        acted, judged, background.next_hours = await self._stored()
+        noticing, read_at = Noticing(acted, judged), time.monotonic()
         try:
             while True:
                 facts, troubles = await loop.run_in_executor(thread, watch.look)
@@ -66,7 +68,8 @@ class LinkTrigger(BaseEventTrigger):
                     now_ms = unix_ms()
                     asking = noticing.wakes(facts, troubles, now_ms)  # a run may have acted upon it
                     if asking or time.monotonic() > read_at + READ_STORED_EVERY_SECONDS:
-                        (noticing.acted, noticing.judged), read_at = await self._stored(), time.monotonic()
+                        noticing.acted, noticing.judged, background.next_hours = await self._stored()
+                        read_at = time.monotonic()
                     if due := noticing.due(facts, troubles, time.monotonic(), now_ms):
                         new = not noticing.acted.seen
                         yield _payload(due, facts, troubles, watch.silent_groups(), new=new)
@@ -76,11 +79,13 @@ class LinkTrigger(BaseEventTrigger):
             thread.submit(watch.close)
             thread.shutdown(wait=False)  # its last poll may take seconds; watches of other links do not wait for it
 
-    async def _stored(self) -> tuple[Acted, Judged]:
+    async def _stored(self) -> tuple[Acted, Judged, dict[str, int]]:
+        """Return the values that runs have stored, and the next hour of each topic."""
         if self.asset_state_store is None:
-            return Acted(), Judged()
+            return Acted(), Judged(), {}
         store = self.asset_state_store
-        return Acted.of(await store.aget(ACTED)), Judged.of(await store.aget(JUDGED))
+        hours = {topic: pair.expected for topic, pair in next_hours(await store.aget(GIVEN)).items()}
+        return Acted.of(await store.aget(ACTED)), Judged.of(await store.aget(JUDGED)), hours
 
 
 class _Background:
@@ -91,6 +96,7 @@ class _Background:
         self._look: MinuteLook | None = None
         self._running: asyncio.Future[dict[str, Finding]] | None = None
         self._found: dict[str, Finding] = {}
+        self.next_hours: dict[str, int] = {}
 
     def facts(self, watch: "LinkWatch", *, resting: bool) -> dict[str, Finding]:
         """Return the findings of the last pass, if any. Start the next one when it is due.
@@ -123,7 +129,9 @@ class _Background:
             self._look, self._found = MinuteLook(watch.settings, self._link), {}
             self._look.due_at = time.monotonic() + EVERY_SECONDS / 4  # a run for the new settings goes first
         if time.monotonic() >= self._look.due_at:
-            self._running = asyncio.get_running_loop().run_in_executor(_planners, self._look.look, plan)
+            self._running = asyncio.get_running_loop().run_in_executor(
+                _planners, self._look.look, plan, dict(self.next_hours)
+            )
 
     def _take(self, done: "asyncio.Future[dict[str, Finding]]") -> None:
         from strait.errors import StraitError

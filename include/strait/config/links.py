@@ -13,6 +13,7 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, PrivateAt
 
 from strait.config import client_properties
 from strait.config.alerts import Alerts, Notifier
+from strait.config.assets import Assets
 from strait.config.cluster_identity import expecting
 from strait.config.conflicts import heartbeats_in_one_place, one_name_each
 from strait.config.consumer_groups import ConsumerGroups
@@ -121,6 +122,7 @@ class Link(Settings):
     alerts: Alerts = Field(
         default_factory=Alerts, description="Notifications that Airflow sends about the link's DAGs."
     )
+    assets: Assets = Field(Assets(), description="Assets of Airflow that get an event for each hour of a topic.")
     approval: Literal["none", "required"] = Field(
         "none",
         description="Approval of changes to the plan: `required` applies them only after an operator has approved them.",

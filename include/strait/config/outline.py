@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from strait.config.alerts import Alerts
+from strait.config.assets import Assets
 from strait.config.pools import pool_named
 from strait.config.validation import read_yaml, validated
 from strait.errors import ConfigError
@@ -50,6 +51,16 @@ def links_with_alerts(path: Path) -> dict[str, Alerts]:
         if isinstance(link, dict) and "alerts" in link:
             with contextlib.suppress(ConfigError):  # a run of the link fails with it
                 found[str(name)] = validated(Alerts, link["alerts"], f"links.{name}.alerts")
+    return found
+
+
+def links_with_hours(path: Path) -> dict[str, tuple[str, ...]]:
+    """Return link -> the topics of its `assets.hourly`, as `links_with_alerts`."""
+    found = {}
+    for name, link in _links(path).items():
+        if isinstance(link, dict) and "assets" in link:
+            with contextlib.suppress(ConfigError):
+                found[str(name)] = validated(Assets, link["assets"], f"links.{name}.assets").hourly
     return found
 
 

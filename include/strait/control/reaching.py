@@ -3,7 +3,8 @@ thread can serve many.
 
 The ends are determined once, on the source: for the present, the offset of the next record of each partition, open
 transactions included. For a time, the offset of the first record whose timestamp is that time plus ``lateness_seconds``
-or later, once that has passed; the present end of a partition without such a record. Every record that a producer has
+or later, once that has passed; the present end of a partition without such a record, or whose record has a timestamp in
+the future. Every record that a producer has
 written before that time is then replicated, and so is every record of an earlier timestamp that arrived before the first
 one of a later timestamp: with `LogAppendTime` all of them, with `CreateTime` those that are not later than
 ``lateness_seconds``.
@@ -15,6 +16,7 @@ from typing import Any
 
 from strait.consumer_groups.offsets import Offsets
 from strait.control.group_status import group_status
+from strait.control.time_ends import ends_before
 from strait.model import TopicPartition, is_known_id
 from strait.planning.status.up_to import Ends, UpTo, by_topic, progress_text, topics_to_reach
 from strait.state.link_handle import ConfiguredLink
@@ -130,11 +132,7 @@ class Reaching:
         topics = topics_to_reach(self._link.name, self._topics, facts, planned & facts.keys())
         self._ids = {topic: facts[topic].topic_id for topic in topics}
         places = [TopicPartition(topic, number) for topic in topics for number in range(facts[topic].partitions)]
-        ends = dict(admin.offsets(places, "end"))
-        if since_ms is not None:
-            since = admin.offsets_since_each(dict.fromkeys(places, since_ms)).or_raise()
-            ends |= {place: offset for place, offset in since.items() if offset >= 0}
-        return ends
+        return admin.offsets(places, "end") if since_ms is None else ends_before(admin, places, since_ms, unix_ms())
 
     def _other(self, topic: Any) -> bool:
         """Whether the planned topic is not the one whose ends were looked up."""

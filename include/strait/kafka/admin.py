@@ -38,6 +38,13 @@ class NewTopic:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
+class FirstRecord(NamedTuple):
+    """The first record of a partition that fulfils a condition; offset -1: there is none."""
+
+    offset: int
+    timestamp_ms: int
+
+
 class GroupMember(NamedTuple):
     """A member of a consumer group. ``topics``: those of the partitions that are assigned to it."""
 
@@ -155,8 +162,13 @@ class Admin(Alteration):
     def offsets_since_each(self, times_ms: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
         """Return the offset of each partition's first record with that timestamp or a later one; -1 if there is
         none."""
+        found = self.first_since_each(times_ms)
+        return Outcomes({tp: first.offset for tp, first in found.results.items()}, found.failures)
+
+    def first_since_each(self, times_ms: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, FirstRecord]:
+        """The same, with the timestamp of that record."""
         asked = {tp: kafka_admin.OffsetSpec.for_timestamp(time_ms) for tp, time_ms in times_ms.items()}
-        return self._list_offsets(asked, IsolationLevel.READ_COMMITTED, "the offset at a time of {}")
+        return self._list_records(asked, IsolationLevel.READ_COMMITTED, "the offset at a time of {}")
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return the offsets that a consumer group has committed; empty if there is no such group.
@@ -185,18 +197,26 @@ class Admin(Alteration):
     def _list_offsets(
         self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
     ) -> Outcomes[TopicPartition, int]:
-        def ask(piece: list[TopicPartition]) -> Outcomes[TopicPartition, int]:
+        found = self._list_records(asked, isolation, what)
+        return Outcomes({tp: first.offset for tp, first in found.results.items()}, found.failures)
+
+    def _list_records(
+        self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
+    ) -> Outcomes[TopicPartition, FirstRecord]:
+        def ask(piece: list[TopicPartition]) -> Outcomes[TopicPartition, FirstRecord]:
             specs = {KafkaTopicPartition(tp.topic, tp.partition): asked[tp] for tp in piece}
             futures = self._client.list_offsets(specs, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
             named = {TopicPartition(tp.topic, tp.partition): future for tp, future in futures.items()}
             found = self._wait(named, f"looking up {what}")
-            offsets = {tp: int(result.offset) for tp, result in found.results.items()}
+            records = {
+                tp: FirstRecord(int(result.offset), int(result.timestamp)) for tp, result in found.results.items()
+            }
             # librdkafka returns this instead of an error for a partition that it did not query in time
-            unanswered = {tp for tp, offset in offsets.items() if offset == OFFSET_INVALID}
+            unanswered = {tp for tp, first in records.items() if first.offset == OFFSET_INVALID}
             failures = {
                 tp: ClusterUnavailable(self.cluster, f"looking up {what.format(tp)}: no answer") for tp in unanswered
             }
-            answered = {tp: offset for tp, offset in offsets.items() if tp not in unanswered}
+            answered = {tp: first for tp, first in records.items() if tp not in unanswered}
             return Outcomes(answered, {**found.failures, **failures})
 
         return self._in_pieces(asked, OFFSETS_AT_ONCE, ask, "looking up offsets", key_of=lambda tp: tp)

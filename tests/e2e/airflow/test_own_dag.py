@@ -32,7 +32,8 @@ def link(site: Site) -> Iterator[str]:
     topics = {"include": [TOPIC]}
     file["links"][LINK] = {"source": "here", "destination": "there", "topics": topics, "spark": {"head_start": False}}
     create(site.clusters.source, TOPIC, 2)
-    (text,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    texts = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (text,) = [one for one in texts if DAG in one]
     text = text.replace('"shop"', f'"{LINK}"').replace('"orders"', f'"{TOPIC}"').replace("minutes=1", "seconds=1")
     dag = site.links_file.parent / GATEWAYS / "hourly_orders.py"
     dag.write_text(text)

@@ -16,7 +16,7 @@ def planned_settings(link: Link) -> PlannedSettings:
     """
     topics = link.topics.model_dump_json(exclude_defaults=True)
     return PlannedSettings(
-        digest=_digest(link.model_dump_json(exclude={"topics", "pool", "alerts"})),
+        digest=_digest(link.model_dump_json(exclude={"topics", "pool", "alerts", "assets"})),
         topics_digest=_digest(topics),
         origins=dict(link.origins),
         topics=topics if TOPICS in link.origins else "",

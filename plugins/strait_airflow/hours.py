@@ -1,0 +1,120 @@
+"""Gives the complete hours of a link's topics to their assets, from the link's DAG.
+
+Airflow's own events tell which hour was the last: they are written with the success of the task, so each hour has one event,
+even if tasks are killed. The asset's state repeats it, for the watch and for events that Airflow's database has lost.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from strait.waiting import unix_ms
+from strait_airflow.assets import HOURS, hours_in, topic_of
+from strait_airflow.noticing import ACTED, Acted
+from strait_airflow.noticing import HOURS as FACT
+
+if TYPE_CHECKING:
+    from airflow.sdk import Asset
+    from airflow.sdk.definitions.context import Context
+
+    from strait.config.assets import Assets
+    from strait.planning.status.complete_hours import Told
+    from strait_airflow.control import Store
+
+log = logging.getLogger(__name__)
+
+GIVEN = "hours"
+"""Key of the asset's state: topic -> [start of the next hour by the events, the same once those of this run are written]."""
+
+_EVENTS_READ = 20  # a user may have made others by hand
+
+
+class Next(NamedTuple):
+    """Start of a topic's next hour, in ms since 1970.
+
+    Attributes:
+        confirmed: after the newest event that is known to be written.
+        expected: after those that a run was about to write.
+    """
+
+    confirmed: int
+    expected: int
+
+
+def next_hours(stored: Any) -> dict[str, Next]:
+    """Return topic -> its next hour, from the asset's state."""
+    found = {}
+    for topic, pair in stored.items() if isinstance(stored, dict) else ():
+        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(one, int) for one in pair):
+            found[str(topic)] = Next(*pair)
+    return found
+
+
+def emit_hours(link: str, store: "Store", context: "Context") -> None:
+    """Add an event for each complete hour to the outlets of the task, oldest first, and drop the outlets that get none."""
+    from strait.errors import StraitError
+    from strait_airflow.errors import described
+
+    task: Any = context["task"]
+    assets = {topic_of(asset): asset for asset in task.outlets}
+    task.outlets = []  # an outlet without a key would start the runs of those that wait for none
+    if not assets:
+        return
+    try:
+        _emit(link, store, context, assets)
+    except StraitError as error:
+        log.warning("hours of topics: %s", described(error, link))
+        acted = Acted.of(store.get(ACTED))  # so that the watch wakes the DAG for them again
+        store.set(
+            ACTED, acted._replace(seen={name: value for name, value in acted.seen.items() if name != FACT}).data()
+        )
+
+
+def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, Asset]") -> None:
+    from strait.control.hours import LinkHours, hours_text
+    from strait.planning.status.complete_hours import HOUR_MS, due_hours, key_of
+    from strait_airflow.settings import link_of
+
+    of, now_ms = link_of(link, live=True), unix_ms()
+    settings = of.settings.assets
+    told = {topic: _told(context, asset) for topic, asset in assets.items()}
+    given = next_hours(store.get(GIVEN))
+    starts = {topic: _next(told[topic], given.get(topic), now_ms, settings) for topic in assets}
+    expected = dict(starts)
+    lateness_ms = 1000 * settings.lateness_seconds
+    if any(due_hours(start, now_ms, lateness_ms, 1) for start in starts.values()):
+        hours = LinkHours(of)
+        with of.state("plan", "reports") as state:
+            state.catch_up()
+            complete = hours.complete(state, starts, now_ms)
+            for topic, found in complete.items():
+                events = {one["hour"]: one for one in hours.events(state, topic, found, told[topic])}
+                asset = assets[topic]
+                outlet: Any = context["outlet_events"][asset]
+                outlet.extra = {HOURS: events}
+                outlet.partition_keys = tuple(map(key_of, found))  # a set would lose their order
+                task: Any = context["task"]
+                task.outlets.append(asset)
+                expected[topic] = found[-1] + HOUR_MS
+        if complete:
+            log.info("hours are replicated: %s", hours_text(complete))
+    store.set(GIVEN, {topic: list(Next(starts[topic], expected[topic])) for topic in sorted(assets)})
+
+
+def _told(context: "Context", asset: "Asset") -> "Told | None":
+    """Return the newest hour among the asset's newest events."""
+    from strait.planning.status.complete_hours import told_by
+
+    events = context["inlet_events"][asset].ascending(False).limit(_EVENTS_READ)
+    found = [told for facts in hours_in(event.extra for event in events).values() if (told := told_by(facts))]
+    return max(found, key=lambda told: told.start_ms, default=None)
+
+
+def _next(told: "Told | None", given: Next | None, now_ms: int, settings: "Assets") -> int:
+    from strait.planning.status.complete_hours import HOUR_MS, first_start
+
+    if told is not None:
+        return told.start_ms + HOUR_MS
+    if given is not None:
+        return given.confirmed
+    return first_start(now_ms, None if settings.since is None else round(settings.since.timestamp() * 1000))
