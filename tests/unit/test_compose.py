@@ -21,10 +21,13 @@ import pytest
 from strait.config.links import load, parse_topics
 from strait.embedded.jars import KAFKA_VERSION
 from support.fixtures.compose import (
+    DOCKERFILE,
     FILE,
     PROJECT,
     compose,
     example_variables,
+    image_environment,
+    in_image,
     in_repository,
     mounts,
     services,
@@ -33,7 +36,6 @@ from support.fixtures.compose import (
 )
 
 ALL = sorted(services())
-DOCKERFILE = PROJECT / "docker" / "Dockerfile"
 
 
 def images():
@@ -176,16 +178,87 @@ def test_images_are_of_the_versions_that_everything_else_uses():
 
 def test_the_image_is_made_of_files_that_are_sent_to_docker():
     folder = PROJECT / "docker"
-    copied = re.findall(r"^COPY (\S+) ", (folder / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    copied = re.findall(r"^COPY ([^-]\S*) ", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
     sent = re.findall(r"^!(\S+)$", (folder / "Dockerfile.dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
     assert copied == sent
     assert all((PROJECT / name).exists() for name in copied)
+    assert set(in_image()) == set(copied)
     for service in ALL:
         if "build" in services()[service]:
             build = services()[service]["build"]
             assert (build["context"], build["dockerfile"]) == (".", "docker/Dockerfile")
             assert list(build["args"]) == ["AIRFLOW_IMAGE"]
             assert f"ARG AIRFLOW_IMAGE={substituted(build['args']['AIRFLOW_IMAGE'])}\n" in DOCKERFILE.read_text()
+
+
+def stages() -> list[str]:
+    """The instructions of each stage of the Dockerfile."""
+    text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return text.split("\nFROM ")[1:]
+
+
+def test_the_image_has_no_compiler_no_tools_of_tests_and_a_user_who_cannot_change_its_code():
+    build, image = stages()
+    assert "gcc" in build and "gcc" not in image
+    assert "cython" in build and "cython" not in image
+    assert re.findall(r"^USER (\S+)$", image, re.MULTILINE)[-1] == "50000:0"
+    copied = re.findall(r"^COPY (.+)$", image, re.MULTILINE)
+    assert not [line for line in copied if "--chown" in line or "--chmod" in line], "they belong to root"
+    assert "--require-hashes -r /opt/airflow/requirements.lock" in image
+    locked = (PROJECT / "requirements.lock").read_text(encoding="utf-8")
+    assert not re.search(r"^(pytest|playwright|mypy|ruff)==", locked, re.MULTILINE)
+
+
+def test_the_image_compiles_with_what_the_package_is_built_with(tmp_path):
+    build, _ = stages()
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert all(one in build.replace('"', "") for one in project["build-system"]["requires"])
+    (module,) = re.findall(r"--inplace include/(\S+)\.pyx", build)
+    (extension,) = project["tool"]["setuptools"]["ext-modules"]
+    assert (extension["name"], extension["sources"]) == (module.replace("/", "."), [f"include/{module}.pyx"])
+
+
+HEALTHCHECK = PROJECT / "docker" / "healthcheck.sh"
+
+
+@pytest.mark.parametrize(
+    ("command", "asks"),
+    [
+        (
+            ["api-server"],
+            "curl --fail --silent --max-time 10 --output /dev/null http://localhost:8080/api/v2/monitor/health",
+        ),
+        (["scheduler"], "curl --fail --silent --max-time 10 --output /dev/null http://localhost:8974/health"),
+        (["dag-processor"], "airflow jobs check --job-type DagProcessorJob --hostname"),
+        (["triggerer"], "airflow jobs check --job-type TriggererJob --hostname"),
+        (["bash", "/opt/airflow/docker/init.sh"], ""),
+        (["driver", "--class", "scheduler-like"], ""),
+    ],
+)
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_health_of_a_container_is_that_of_its_component(tmp_path, command, asks, code):
+    for name in ("curl", "airflow"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho "{name} $@"\nexit {code}\n')
+        program.chmod(0o755)
+    line = tmp_path / "cmdline"
+    line.write_bytes(
+        b"\0".join(one.encode() for one in ["/usr/bin/dumb-init", "--", "/entrypoint.sh", *command]) + b"\0"
+    )
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([HEALTHCHECK, line], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(asks) and bool(done.stdout) == bool(asks), done.stdout + done.stderr
+    assert done.returncode == (code if asks else 0)
+
+
+def test_every_component_of_airflow_is_asked():
+    text, checked = HEALTHCHECK.read_text(encoding="utf-8"), set()
+    for service in (name for name in ALL if name.startswith("airflow-") and len(services()[name]["command"]) == 1):
+        assert f'*" {services()[service]["command"][0]} "*)' in text, service
+        assert "healthcheck" not in services()[service], "the image has it"
+        checked.add(service)
+    assert len(checked) == 4
+    assert f'CMD ["/opt/airflow/docker/{HEALTHCHECK.name}"]' in DOCKERFILE.read_text(encoding="utf-8")
 
 
 def test_ports_are_published_on_loopback_and_differ():
@@ -247,17 +320,19 @@ def spark_classes() -> set[str]:
 def test_files_that_airflow_is_told_of_are_mounted(service):
     environment = services()[service]["environment"]
     for variable in ("STRAIT_LINKS_FILE", "PYTHONPATH"):
-        file = in_repository(service, environment[variable])
+        file = in_repository(service, (image_environment() | environment)[variable])
         assert file is not None and file.exists()
 
 
 def test_applications_find_the_same_code_and_folders_where_they_are_submitted_and_where_they_run():
     shared = {target: source for source, target in mounts("spark-worker")}
-    assert {"/opt/airflow/include", "/opt/airflow/spark_jobs", "/opt/airflow/strait"} == set(shared)
+    assert {"/opt/airflow/strait"} == set(shared)
     for submitter in ("airflow-scheduler", "airflow-triggerer"):
         theirs = {target: source for source, target in mounts(submitter)}
         assert {target: theirs[target] for target in shared} == shared
-    assert services()["airflow-scheduler"]["environment"]["STRAIT_HOME"] == "/opt/airflow/strait"
+    assert image_environment()["STRAIT_HOME"] == "/opt/airflow/strait"
+    code = {"include", "spark_jobs", "dags", "plugins"}
+    assert not code & {Path(source).name for service in ALL for source, _ in mounts(service)}, "it is in the image"
     assert services()["spark-worker"]["image"] == services()["airflow-scheduler"]["image"]
 
 

@@ -88,10 +88,12 @@ def test_a_dag_runs_once_for_each_hour_in_order_after_an_outage(site: Site, link
             again = client.trigger(f"strait_{LINK}")
             client.wait_for_run(f"strait_{LINK}", again, 240)
         found = runs()
-        assert [run["partition_key"] for run in found] == keys, "each hour once, in order"
-        assert {run["state"] for run in found} == {"success"}
+        told = [run["partition_key"] for run in found]
+        assert told[:HOURS] == keys, "each hour once, in order"
+        assert len(told) <= HOURS + 1, "an hour may have ended during the test"
+        assert {run["state"] for run in found[:HOURS]} == {"success"}
         assert any("hours are replicated" in (run["note"] or "") for run in begun)
         token = site.token()
-        for number, run in enumerate(found):
+        for number, run in enumerate(found[:HOURS]):
             path = f"dags/{DAG}/dagRuns/{run['dag_run_id']}/taskInstances/batch/xcomEntries/return_value"
             assert site.airflows("GET", path, token).json()["value"] == written_in(number)
