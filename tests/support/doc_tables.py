@@ -33,6 +33,7 @@ from strait.reasons import Kind, Reason
 
 ROOT = Path(__file__).parents[2]
 OPENAPI = "docs/openapi.json"
+_CONTENTS = "contents"
 _BLOCK = re.compile(r"(<!-- generated: (\w+) ?([\w ]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -42,8 +43,31 @@ def documents() -> list[Path]:
 
 
 def rendered(text: str) -> str:
-    """A document with its tables made anew."""
-    return _BLOCK.sub(lambda found: f"{found[1]}{_KINDS[found[2]](found[3])}{found[4]}", text)
+    """A document with its tables made anew, and then the list of its headings."""
+    made = _BLOCK.sub(
+        lambda found: found[0] if found[2] == _CONTENTS else _made(found, _KINDS[found[2]](found[3])), text
+    )
+    return _BLOCK.sub(lambda found: _made(found, _contents(made)) if found[2] == _CONTENTS else found[0], made)
+
+
+def _made(found: re.Match[str], text: str) -> str:
+    return f"{found[1]}{text}{found[4]}"
+
+
+def anchor(heading: str) -> str:
+    """GitHub's anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def headings(text: str, level: int = 2) -> list[str]:
+    """A document's headings of a level, outside of fenced blocks."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(rf"^{'#' * level} (.+)$", prose, re.MULTILINE)
+
+
+def _contents(text: str) -> str:
+    """The headings of a document in one paragraph."""
+    return " ·\n".join(f"[{one}](#{anchor(one)})" for one in headings(text)) + "\n"
 
 
 def blocks(text: str) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from strait.audit.certificate import problems, signed
 from strait.audit.publishing import audits
@@ -17,6 +16,7 @@ from strait.cli.options import (
     DEFAULT_FILE,
     ChosenLink,
     Command,
+    CommandGroup,
     ConfigOption,
     LinkOption,
     Output,
@@ -51,7 +51,7 @@ _EXIT_INCOMPLETE = 4
 _EXITS = {"equal": 0, "explained": 0, "different": _EXIT_DIFFERENT, "incomplete": _EXIT_INCOMPLETE}
 
 
-class _RunByDefault(TyperGroup):
+class _RunByDefault(CommandGroup):
     """Runs `strait audit run` if `strait audit` is given no subcommand."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

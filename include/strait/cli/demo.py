@@ -4,10 +4,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
 
 from strait.cli.examples import examples
-from strait.cli.options import Command, Output, OutputOption
+from strait.cli.options import Command, CommandGroup, Output, OutputOption
 from strait.cli.printing import echo
 from strait.demo.folder import MOST_INVOICE_BYTES, SOURCE, DemoFolder
 from strait.demo.generator import write_scan
@@ -20,7 +19,7 @@ from strait.demo.up import alone, bring_up
 from strait.errors import ConfigError, SetupError
 
 
-class _UpByDefault(TyperGroup):
+class _UpByDefault(CommandGroup):
     """Runs `strait demo up` if `strait demo` is given no subcommand, with or without options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -157,6 +157,12 @@ _EXAMPLES = {
 }
 
 
+def group_examples(group: str) -> str:
+    """Return the first example of each command of a group."""
+    first = (inspect.cleandoc(text) for name, text in _EXAMPLES.items() if name.startswith(f"{group} "))
+    return "\n".join(text.splitlines()[0] for text in first)
+
+
 def examples(command: str) -> str:
     """Return the examples that end a command's help page."""
     return inspect.cleandoc(_EXAMPLES[command])

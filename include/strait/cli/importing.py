@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from strait.cli.examples import examples
-from strait.cli.options import Command, Output, OutputOption
+from strait.cli.options import Command, CommandGroup, Output, OutputOption
 from strait.cli.printing import echo
 from strait.errors import ConfigError
 from strait.importing.draft import Draft, Weight
@@ -17,6 +17,7 @@ from strait.importing.reading import properties_of
 from strait.importing.writing import as_yaml
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Convert a Mirus or MirrorMaker 2 configuration.",
     no_args_is_help=True,
     rich_markup_mode="rich",

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from strait import __version__
-from strait.cli.examples import examples
+from strait.cli.examples import examples, group_examples
 from strait.cli.options import Command
 from strait.cli.printing import echo
 from strait.errors import ConfigError, StraitError
@@ -82,6 +82,7 @@ class _Loaded(Mapping[str, Any]):
         command = getattr(module, name, None)
         if command is None:
             found: Any = typer.main.get_group(module.app)
+            found.epilog = group_examples(name)
         else:
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
             alone.command(name, cls=Command, epilog=examples(name))(command)

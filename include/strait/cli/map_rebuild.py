@@ -7,13 +7,13 @@ import typer
 
 from strait.cli.examples import examples
 from strait.cli.long_work import on_stderr
-from strait.cli.options import ChosenLink, Command, Output, OutputOption, YesOption, link_command
+from strait.cli.options import ChosenLink, Command, CommandGroup, Output, OutputOption, YesOption, link_command
 from strait.cli.printing import confirm, echo
 from strait.cli.tables import plain_table
 from strait.control.map_rebuild import MapRebuild
 from strait.control.rebuilt import Rebuilt
 
-app = typer.Typer(help="Rebuild a lost offset map.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="Rebuild a lost offset map.", no_args_is_help=True)
 
 
 @app.callback()

@@ -11,7 +11,16 @@ import typer
 
 from strait.cli import positions
 from strait.cli.examples import examples
-from strait.cli.options import DEFAULT_FILE, Command, ConfigOption, LinkOption, Output, OutputOption, one_link
+from strait.cli.options import (
+    DEFAULT_FILE,
+    Command,
+    CommandGroup,
+    ConfigOption,
+    LinkOption,
+    Output,
+    OutputOption,
+    one_link,
+)
 from strait.cli.printing import write
 from strait.cli.tables import plain_table
 from strait.config.outline import link_names
@@ -21,7 +30,9 @@ from strait.model import TopicPartition
 from strait.state.translation import Translation
 
 app = typer.Typer(
-    help="Translate committed offsets between the clusters; export and import the link's own.", no_args_is_help=True
+    cls=CommandGroup,
+    help="Translate committed offsets between the clusters; export and import the link's own.",
+    no_args_is_help=True,
 )
 for _name, _command in (("export", positions.export), ("import", positions.import_)):
     app.command(_name, cls=Command, epilog=examples(f"offsets {_name}"))(_command)

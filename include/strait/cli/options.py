@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
 from strait.cli.printing import echo, write_json
@@ -65,15 +65,25 @@ def _versioned(value: Any) -> Any:
     return [_versioned(item) for item in value] if isinstance(value, list) else value
 
 
-class Command(TyperCommand):
-    """Accepts ``--json`` for ``--output json``, and shows examples line by line; Typer would join their lines."""
+class _ShowsExamples:
+    """Shows examples line by line; Typer would join their lines."""
+
+    epilog: str | None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         examples, self.epilog = self.epilog, None
-        super().format_help(ctx, formatter)
+        super().format_help(ctx, formatter)  # type: ignore[misc]  # of the command
         self.epilog = examples
         if examples:
             echo(f" Examples:\n\n{textwrap.indent(examples, '   ')}\n")
+
+
+class CommandGroup(_ShowsExamples, TyperGroup):
+    """Shows an example of each of its commands."""
+
+
+class Command(_ShowsExamples, TyperCommand):
+    """Accepts ``--json`` for ``--output json``, and shows examples."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rest = args.index("--") if "--" in args else len(args)

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from strait.cli.examples import examples
-from strait.cli.options import DEFAULT_FILE, Command, ConfigOption, Output, OutputOption
+from strait.cli.options import DEFAULT_FILE, Command, CommandGroup, ConfigOption, Output, OutputOption
 from strait.cli.printing import echo
 
-app = typer.Typer(help="Have links share a Spark application.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="Have links share a Spark application.", no_args_is_help=True)
 
 
 @app.callback()

@@ -9,6 +9,7 @@ from strait.cli.examples import examples
 from strait.cli.options import (
     ChosenLink,
     Command,
+    CommandGroup,
     Output,
     OutputOption,
     PartitionOption,
@@ -23,7 +24,7 @@ from strait.errors import ConfigError
 from strait.state.quarantine_log import Chosen, Contents, Entry
 from strait.text import printable, utc
 
-app = typer.Typer(help="List, replay or discard rejected records.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="List, replay or discard rejected records.", no_args_is_help=True)
 
 ReasonOption = Annotated[
     str | None, typer.Option("--reason", help="Only those refused for this reason code.", show_default=False)

@@ -125,6 +125,16 @@ def test_every_command_has_examples_that_can_be_typed_on_its_help_page() -> None
             assert line in shown, name
 
 
+def test_a_group_of_commands_shows_an_example_of_each() -> None:
+    groups = {name.split()[1] for name in doc_tables.commands() if len(name.split()) == 3}
+    groups -= {name.split()[1] for name in doc_tables.commands() if len(name.split()) == 2}  # with examples themselves
+    assert groups >= {"quarantine", "tail", "offsets", "import"}
+    for group in groups:
+        shown = CliRunner().invoke(app, [group, "-h"]).stdout.partition("Examples:")[2]
+        for name in (one for one in doc_tables.commands() if one.startswith(f"strait {group} ")):
+            assert f"   {name} " in f"{shown} ".replace("\n", " \n"), name
+
+
 def test_the_list_of_commands_has_the_first_sentences_of_their_help() -> None:
     """It is shown without importing a command, so it is written twice."""
     group = typer.main.get_command(app)

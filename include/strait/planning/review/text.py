@@ -128,7 +128,11 @@ def _headline(proposal: Proposal) -> str:
     draft = proposal.draft
     if draft is None:
         return f"plan {_versions(versions)} stays as it is: {summary(_in_force(proposal))}"
-    return f"plan {_versions({group: versions.get(group, 0) + 1 for group in proposal.drafts})}: {summary(draft)}"
+    new = _versions({group: versions.get(group, 0) + 1 for group in proposal.drafts})
+    created = [action for action in proposal.actions if isinstance(action, CreateTopic)]
+    partitions = sum(action.partitions for action in created)
+    later = f"; then {partitions} partitions of {len(created)} new topics" if created else ""
+    return f"plan {new}: {summary(draft)}{later}"
 
 
 def _changed(found: Changes) -> Iterator[Effect]:
