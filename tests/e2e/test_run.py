@@ -42,8 +42,8 @@ class Foreground:
         block = {"source": "a", "destination": "b", "topics": {"include": [self.topic]}} | settings
         self._links_file.write_text(yaml.safe_dump({"clusters": clusters, "links": {self.link: block}}))
 
-    def start(self) -> Run:
-        run = Run(self._links_file, self._folder, f"run-{len(self._runs)}", "--link", self.link)
+    def start(self, code: Path | None = None) -> Run:
+        run = Run(self._links_file, self._folder, f"run-{len(self._runs)}", "--link", self.link, code=code)
         self._runs.append(run)
         return run
 
