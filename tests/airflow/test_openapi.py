@@ -7,7 +7,7 @@ import pytest
 
 from support.doc_tables import OPENAPI, ROOT, openapi_text
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.airflow, pytest.mark.core]
 
 
 def document() -> Any:
