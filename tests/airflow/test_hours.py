@@ -1,0 +1,151 @@
+"""Which hours the task of a link's DAG gives to its assets, from what Airflow's events and the asset's state tell."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from strait.config.assets import Assets
+from strait.errors import ClusterUnavailable
+from strait.planning.status.complete_hours import HOUR_MS, TopicEnds, event_of, key_of
+from strait.waiting import unix_ms
+from strait_airflow import settings
+from strait_airflow.assets import HOURS, hour_of, hourly, topic_of
+from strait_airflow.hours import GIVEN, emit_hours, next_hours
+from strait_airflow.noticing import ACTED, Acted
+
+pytestmark = [pytest.mark.airflow, pytest.mark.core]
+
+LINK, ORDERS = "shop/eu", "orders"
+NOW = unix_ms() // HOUR_MS * HOUR_MS
+
+
+class Store(dict[str, Any]):
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+
+class Events(list[Any]):
+    """Of an asset, as a task reads them: newest first."""
+
+    def ascending(self, _: bool) -> "Events":
+        return self
+
+    def limit(self, _: int) -> "Events":
+        return self
+
+
+class Hours:
+    """Of a link that has replicated all hours before ``until``."""
+
+    def __init__(self) -> None:
+        self.until, self.away = NOW, False
+
+    def complete(self, _: Any, next_ms: Mapping[str, int], now_ms: int) -> dict[str, list[int]]:
+        if self.away:
+            raise ClusterUnavailable("a", "away")
+        found = list(range(next_ms[ORDERS], min(self.until, now_ms), HOUR_MS))
+        return {ORDERS: found} if found else {}
+
+    def events(self, _: Any, __: str, starts: list[int], ___: Any) -> Iterator[dict[str, Any]]:
+        return (event_of(start, TopicEnds("id", {0: 5}), {0: 5}, None) for start in starts)
+
+
+class Link:
+    """Its DAG, and what Airflow keeps of it."""
+
+    def __init__(self, hours: Hours) -> None:
+        self.asset, self.store, self.events, self.hours = hourly(LINK, ORDERS), Store(), Events(), hours
+
+    def run(self, *, killed: bool = False) -> list[str]:
+        """The keys of the events that the task adds. ``killed``: before Airflow has written them."""
+        task = SimpleNamespace(outlets=[self.asset])
+        outlet = SimpleNamespace(extra={}, partition_keys=set())
+        context = {"task": task, "inlet_events": {self.asset: self.events}, "outlet_events": {self.asset: outlet}}
+        emit_hours(LINK, self.store, context)  # type: ignore[arg-type]
+        assert bool(task.outlets) == bool(outlet.partition_keys), "an outlet without a key starts unpartitioned runs"
+        assert list(outlet.extra.get(HOURS, {})) == list(outlet.partition_keys)
+        if not killed:
+            self.events[:0] = [SimpleNamespace(extra=outlet.extra) for _ in outlet.partition_keys]
+        return [key[11:16] for key in outlet.partition_keys]
+
+
+@pytest.fixture
+def hours(monkeypatch: pytest.MonkeyPatch) -> Hours:
+    found, since = Hours(), key_of(NOW - 3 * HOUR_MS) + "Z"
+    assets = Assets.model_validate({"hourly": [ORDERS], "lateness_seconds": 0, "since": since}, strict=False)
+    state = SimpleNamespace(catch_up=lambda: None)
+    link = SimpleNamespace(settings=SimpleNamespace(assets=assets), state=lambda *_: nullcontext(state))
+    monkeypatch.setattr(settings, "link_of", lambda *_, **__: link)
+    monkeypatch.setattr("strait.control.hours.LinkHours", lambda _: found)
+    return found
+
+
+@pytest.fixture
+def link(hours: Hours) -> Link:
+    return Link(hours)
+
+
+def before(count: int) -> list[str]:
+    """The keys of the newest hours that are over, oldest first."""
+    return [key_of(NOW - number * HOUR_MS)[11:16] for number in range(count, 0, -1)]
+
+
+def test_each_hour_is_given_once_in_order(link, hours):
+    hours.until = NOW - HOUR_MS
+    assert link.run() == before(3)[:2]
+    assert link.run() == []
+    hours.until = NOW
+    assert link.run() == before(1)
+    assert link.run() == []
+
+
+def test_what_a_killed_task_was_about_to_give_is_given_again(link):
+    assert link.run(killed=True) == before(3)
+    assert link.run(killed=True) == before(3)
+    assert link.run() == before(3)
+
+
+def test_events_that_airflow_has_cleaned_up_are_not_given_again(link):
+    assert link.run() == before(3)
+    assert link.run() == []  # the state has what the events told
+    link.events.clear()
+    assert link.run() == []
+
+
+def test_an_event_that_a_user_has_made_changes_nothing(link):
+    assert link.run() == before(3)
+    link.events.insert(0, SimpleNamespace(extra={"hours": {"x": 1}}))
+    link.events.insert(0, SimpleNamespace(extra={}))
+    assert link.run() == []
+
+
+def test_a_cluster_that_is_away_gives_nothing_and_the_watch_wakes_the_dag_again(link, hours):
+    link.store[ACTED] = Acted(seen={"hours": "orders/1", "settings": "x"}).data()
+    hours.away = True
+    assert link.run() == []
+    assert dict(Acted.of(link.store[ACTED]).seen) == {"settings": "x"}
+    hours.away = False
+    assert link.run() == before(3)
+
+
+def test_the_watch_knows_the_next_hour_as_soon_as_a_run_has_given_one(link):
+    link.run()
+    assert next_hours(link.store[GIVEN])[ORDERS].expected == NOW
+    assert next_hours({"a": [1], "b": "x", "c": [1, 2]}).keys() == {"c"}
+    assert next_hours(None) == {}
+
+
+def test_a_task_finds_the_hour_of_its_run_however_the_key_was_mapped(link):
+    link.run()
+    asset = hourly(LINK, ORDERS)
+    assert (asset.uri, topic_of(asset)) == ("strait://shop%2Feu/orders", ORDERS)
+    whole = key_of(NOW - HOUR_MS)
+    for key in (whole, whole[:13]):
+        run = SimpleNamespace(partition_key=key, run_id="r")
+        context = {"dag_run": run, "triggering_asset_events": {asset: link.events}}
+        assert hour_of(context, asset)["hour"] == whole
+    with pytest.raises(ValueError, match="is no hour of asset strait://"):
+        hour_of({"dag_run": SimpleNamespace(partition_key="", run_id="r"), "triggering_asset_events": {}}, asset)
