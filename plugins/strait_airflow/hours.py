@@ -40,6 +40,11 @@ class Next(NamedTuple):
     confirmed: int
     expected: int
 
+    @property
+    def unsure(self) -> bool:
+        """Whether the task that was to write events may have been killed."""
+        return self.confirmed != self.expected
+
 
 def next_hours(stored: Any) -> dict[str, Next]:
     """Return topic -> its next hour, from the asset's state."""
@@ -77,15 +82,24 @@ def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, A
 
     of, now_ms = link_of(link, live=True), unix_ms()
     settings = of.settings.assets
-    told = {topic: _told(context, asset) for topic, asset in assets.items()}
-    given = next_hours(store.get(GIVEN))
-    starts = {topic: _next(told[topic], given.get(topic), now_ms, settings) for topic in assets}
+    given, lateness_ms = next_hours(store.get(GIVEN)), 1000 * settings.lateness_seconds
+
+    def is_due(start_ms: int) -> bool:
+        return bool(due_hours(start_ms, now_ms, lateness_ms, 1))
+
+    asked = [topic for topic in assets if topic not in given or given[topic].unsure or is_due(given[topic].confirmed)]
+    if not asked:  # events are only read for topics that may get one
+        return
+    told = {topic: _told(context, assets[topic]) for topic in asked}
+    starts = {topic: _next(told[topic], given.get(topic), now_ms, settings) for topic in asked}
     expected = dict(starts)
-    lateness_ms = 1000 * settings.lateness_seconds
-    if any(due_hours(start, now_ms, lateness_ms, 1) for start in starts.values()):
+    if any(map(is_due, starts.values())):
         hours = LinkHours(of)
         with of.state("plan", "reports") as state:
             state.catch_up()
+            planned = {topic.source for plan in state.plans.values() for topic in plan.topics}
+            if others := sorted(assets.keys() - planned):
+                log.warning("hours of topics that the link does not replicate have no events: %s", ", ".join(others))
             complete = hours.complete(state, starts, now_ms)
             for topic, found in complete.items():
                 events = {one["hour"]: one for one in hours.events(state, topic, found, told[topic])}
@@ -98,7 +112,9 @@ def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, A
                 expected[topic] = found[-1] + HOUR_MS
         if complete:
             log.info("hours are replicated: %s", hours_text(complete))
-    store.set(GIVEN, {topic: list(Next(starts[topic], expected[topic])) for topic in sorted(assets)})
+    known = {topic: given[topic] for topic in assets if topic in given}
+    known |= {topic: Next(starts[topic], expected[topic]) for topic in asked}
+    store.set(GIVEN, {topic: list(found) for topic, found in sorted(known.items())})
 
 
 def _told(context: "Context", asset: "Asset") -> "Told | None":

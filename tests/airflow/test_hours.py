@@ -30,7 +30,10 @@ class Store(dict[str, Any]):
 class Events(list[Any]):
     """Of an asset, as a task reads them: newest first."""
 
+    read = 0
+
     def ascending(self, _: bool) -> "Events":
+        self.read += 1
         return self
 
     def limit(self, _: int) -> "Events":
@@ -76,7 +79,8 @@ class Link:
 def hours(monkeypatch: pytest.MonkeyPatch) -> Hours:
     found, since = Hours(), key_of(NOW - 3 * HOUR_MS) + "Z"
     assets = Assets.model_validate({"hourly": [ORDERS], "lateness_seconds": 0, "since": since}, strict=False)
-    state = SimpleNamespace(catch_up=lambda: None)
+    plan = SimpleNamespace(topics=[SimpleNamespace(source=ORDERS)])
+    state = SimpleNamespace(catch_up=lambda: None, plans={"default": plan})
     link = SimpleNamespace(settings=SimpleNamespace(assets=assets), state=lambda *_: nullcontext(state))
     monkeypatch.setattr(settings, "link_of", lambda *_, **__: link)
     monkeypatch.setattr("strait.control.hours.LinkHours", lambda _: found)
@@ -100,6 +104,15 @@ def test_each_hour_is_given_once_in_order(link, hours):
     hours.until = NOW
     assert link.run() == before(1)
     assert link.run() == []
+
+
+def test_events_are_read_only_while_an_hour_is_due_or_was_just_given(link):
+    assert link.run() == before(3)
+    link.run()
+    read = link.events.read
+    for _ in range(9):
+        assert link.run() == []
+    assert link.events.read == read
 
 
 def test_what_a_killed_task_was_about_to_give_is_given_again(link):
