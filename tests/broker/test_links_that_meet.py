@@ -118,7 +118,7 @@ def test_nothing_is_replayed_into_a_copy_of_another_link_that_halts(clusters: An
     mine = Quarantine(handle_into(properties, "b", f"two-{topic[-8:]}"))
     assert mine.unsettled(Chosen()) == []
     entry = Entry(0, "other", 0, 5, 1, "other", "batch_refused", "", 1, 10)
-    with pytest.raises(ConfigError, match=f"{topic} is a copy of {topic} that halts"):
+    with pytest.raises(ConfigError, match=f"{topic}: replayed records would halt the replication of {topic}"):
         mine.targets([entry], topic)
 
 

@@ -22,8 +22,15 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def confirm(question: str, *, err: bool = False) -> None:
-    """Ask a question, and exit unless the answer is yes."""
-    typer.confirm(printable_lines(question), abort=True, err=err)
+    """Ask a question, and exit unless the answer is yes. Without a terminal, the error names the option."""
+    try:
+        agreed = typer.confirm(printable_lines(question), err=err)
+    except typer.Abort:
+        if not sys.stdin.isatty():
+            echo("\nerror: the question needs a terminal (use --yes)", err=True)
+        raise
+    if not agreed:
+        raise typer.Abort
 
 
 def write(text: str) -> None:

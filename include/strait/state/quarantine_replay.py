@@ -71,7 +71,7 @@ def _unfit(
         return f"no plan of the link writes into {target} now; name it with --to if it is meant"
     if copied is not None and copied.policy.on_foreign == "halt":
         return (
-            f"{target} is a copy of {copied.source} that halts at records which are not the link's own; "
+            f"{target}: replayed records would halt the replication of {copied.source} (on_foreign: halt); "
             "name another topic with --to, or give it `on_foreign: continue`"
         )
     return None

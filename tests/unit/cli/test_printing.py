@@ -29,6 +29,18 @@ def test_echo(capsys: pytest.CaptureFixture[str], err: bool) -> None:
     assert harmless(said) and said.endswith("\nand    tabs: ☃ é\n") and "\\x1b]0;owned" in said
 
 
+@pytest.mark.parametrize(("given", "said"), [("", True), ("n\n", False)])
+def test_a_question_that_nobody_can_answer_names_the_option(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, given: str, said: bool
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+    with pytest.raises(typer.Abort):
+        printing.confirm("Discard 4 records?", err=True)
+    assert ("(use --yes)" in capsys.readouterr().err) == said
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    printing.confirm("Discard 4 records?")
+
+
 def test_pieces_of_a_log_keep_their_line_breaks(capsys: pytest.CaptureFixture[str]) -> None:
     for piece in ("one\n", "two", " more\n", "\n", ""):
         printing.echo(piece, nl=False)
@@ -64,7 +76,7 @@ def test_output_for_programs_is_unchanged_but_on_a_terminal(monkeypatch: pytest.
 
 def test_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(typer, "confirm", lambda question, **_: asked.append(question))
+    monkeypatch.setattr(typer, "confirm", lambda question, **_: not asked.append(question))
     printing.confirm(f"Fail over {HOSTILE}?")
     assert asked and harmless(asked[0])
 

@@ -41,7 +41,7 @@ def test_a_copy_that_halts_at_strangers_is_refused_even_when_it_is_named() -> No
     for to, group in ((None, "default"), ("dr.orders", "default"), (None, "backfill")):
         in_force = plan("halt").model_copy(update={"group": group})
         (problem,) = refusal(entry(), to=to, in_force=in_force, dr_orders=2)
-        assert problem.startswith("dr.orders is a copy of orders that halts at records which are not the link's own")
+        assert problem.startswith("dr.orders: replayed records would halt the replication of orders")
 
 
 def test_they_go_to_the_topic_that_is_named() -> None:
@@ -67,12 +67,12 @@ def test_every_problem_is_said_at_once() -> None:
 def test_the_plan_of_every_task_group_counts() -> None:
     other = plan("continue").model_copy(update={"group": "default", "topics": ()})
     assert targets([entry()], None, [other, plan("continue")], cluster(dr_orders=2)) == {"orders": "dr.orders"}
-    with pytest.raises(ConfigError, match="halts at records which are not the link's own"):
+    with pytest.raises(ConfigError, match="would halt the replication"):
         targets([entry()], "dr.orders", [plan("halt"), other], cluster(dr_orders=2))
 
 
 def test_the_copy_of_another_link_that_halts_at_strangers_is_spared_too() -> None:
     lenient, strict = plan("expect"), plan("halt").model_copy(update={"link": "other"})
     for plans in ([lenient, strict], [strict, lenient]):
-        with pytest.raises(ConfigError, match="is a copy of orders that halts"):
+        with pytest.raises(ConfigError, match="would halt the replication of orders"):
             targets([entry()], "dr.orders", plans, cluster(dr_orders=2))
