@@ -22,6 +22,21 @@ pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
 LINK, TOPIC, DAG, HOURS, PARTITIONS = "hourlies", "hour.sales", "orders_by_hour", 8, 2
 PAGE = project_root() / "docs/how-to/wait-for-data.md"
+PLAIN = """
+
+@dag("plain_orders", schedule=[ORDERS], is_paused_upon_creation=False)
+def plain():
+    @task
+    def batch() -> None:
+        print("an event without a key")
+
+    batch()
+
+
+plain()
+"""
+"""A further DAG, which waits for any event of the asset that has no key: there must be none."""
+
 FIRST = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS)
 
 
@@ -48,7 +63,7 @@ def link(site: Site) -> Iterator[str]:
     texts = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (text,) = [one for one in texts if DAG in one]
     dag = site.links_file.parent / GATEWAYS / f"{DAG}.py"
-    dag.write_text(text.replace('"shop"', f'"{LINK}"').replace('"orders"', f'"{TOPIC}"'))
+    dag.write_text((text + PLAIN).replace('"shop"', f'"{LINK}"').replace('"orders"', f'"{TOPIC}"'))
     site.links_file.write_text(yaml.safe_dump(file))
     try:
         yield LINK
@@ -66,7 +81,7 @@ def test_a_dag_runs_once_for_each_hour_in_order_after_an_outage(site: Site, link
             return sorted(client.runs(DAG), key=lambda run: run["start_date"] or "9")
 
         def known() -> bool:
-            return {DAG, f"strait_{LINK}"} <= {dag["dag_id"] for dag in client.dags()}
+            return {DAG, "plain_orders", f"strait_{LINK}"} <= {dag["dag_id"] for dag in client.dags()}
 
         eventually(known, what="the DAGs", within_seconds=120)
         assert client.import_errors() == []
@@ -93,6 +108,7 @@ def test_a_dag_runs_once_for_each_hour_in_order_after_an_outage(site: Site, link
         assert len(told) <= HOURS + 1, "an hour may have ended during the test"
         assert {run["state"] for run in found[:HOURS]} == {"success"}
         assert any("hours are replicated" in (run["note"] or "") for run in begun)
+        assert client.runs("plain_orders") == [], "an outlet without an hour has no event"
         token = site.token()
         for number, run in enumerate(found[:HOURS]):
             path = f"dags/{DAG}/dagRuns/{run['dag_run_id']}/taskInstances/batch/xcomEntries/return_value"
