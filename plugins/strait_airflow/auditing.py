@@ -37,6 +37,7 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
         except ValueError as error:
             raise ConfigError("budget", [str(error)]) from None
         request = AuditRequest(
+            relation="ledger" if asked["ledger"] else "map",
             topics=tuple(asked["topics"] or ()),
             sample=float(asked["sample"]),
             seed=asked["seed"] or seed,
@@ -65,13 +66,13 @@ def run_audit(
     ``is_over`` ended it. Raises StraitError."""
     from strait.config.audit import AuditJob
     from strait.config.home import home
-    from strait.control.audit import AuditRun, clusters_of, directory_of
+    from strait.control.audit import AuditRun, clusters_of, directory_of, ledger_of
     from strait_airflow import settings
 
     log.info("on the page: %s", page_address(link))
     file = settings.clusters_of(link)
     spark = file.links[link].spark
-    job = AuditJob(id=id_, directory=directory_of(spark, home()), request=request)
+    job = AuditJob(id=id_, directory=directory_of(spark, home()), ledger=ledger_of(spark, home()), request=request)
     return AuditRun(file, clusters_of(file, link), spark, job, home(), slots=slots, show=_shown()).run(is_over)
 
 

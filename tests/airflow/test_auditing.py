@@ -14,7 +14,7 @@ from support.links.engine_link import EngineLink
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker, pytest.mark.spark]
 
-ASKED = {"topics": [], "sample": 1, "seed": "", "strong": False, "budget": "", "slots": 1}
+ASKED = {"topics": [], "sample": 1, "seed": "", "strong": False, "ledger": False, "budget": "", "slots": 1}
 
 
 def test_an_equal_link_is_reported_and_one_that_differs_fails_the_task(
@@ -42,6 +42,8 @@ def test_an_equal_link_is_reported_and_one_that_differs_fails_the_task(
     assert "verdict equal, 1,000 records compared, 0 differences" in said
     assert "2 of 2 chunks" in caplog.text
     assert audit(name, ASKED, "scheduled__2026-11-26T00:00:00+00:00", "2026-11-26") == said, "a retry reads the result"
+    said = audit(name, ASKED | {"ledger": True}, "manual__by-ledger", "2026-11-26")
+    assert "verdict equal, 1,000 records compared, 0 differences" in said
     producer = Producer(link.destination.client_properties)
     producer.produce(topic_name, b"of somebody else", b"x", 1)
     assert producer.flush(60) == 0

@@ -16,9 +16,13 @@ from confluent_kafka import Producer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from strait.audit.publishing import AuditLog
+from strait.audit.publishing import ResultLog, audits
+from strait.config.cluster import Cluster
+from strait.config.naming import ledger_topic
 from strait.launch import processes
+from strait.spark.ledger_files import parquet
 from support.fixtures.waiting import eventually
+from support.kafka.topics import delete_before
 from support.links.engine_link import EngineLink
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -105,13 +109,41 @@ def test_a_link_is_audited_and_its_certificate_verified(copied: EngineLink, topi
 
     again = json.loads(strait(copied.name, "--strong", "-o", "json"))
     assert again["sha256"] != "" and again["body"]["partitions"] == whole["body"]["partitions"]
-    (first, second) = AuditLog(copied.destination.client_properties, "destination", copied.name).new()
+    there = Cluster(copied.destination.client_properties, "destination")
+    (first, second) = audits(there, copied.name)
     assert (first.sha256, first.verdict) == (whole["sha256"], "equal")
-    assert second.topics[0].verified_until_ms == second.planned_at_ms
+    (result,) = ResultLog(there, copied.name).newest().values()
+    assert (result.audit, result.verified_until_ms) == (second.id, second.planned_at_ms)
     assert whole["sha256"] in strait("list", copied.name)
     out.write_text(out.read_text().replace('"equal"', '"explained"', 1))
     assert "changed" in json.loads(strait("verify", str(out), "-o", "json", code=1))["problems"][0]
     eventually(lambda: not strait.processes(), what="nothing of it is left")
+
+
+def test_the_destination_is_checked_by_the_files_of_the_ledger_while_the_source_is_lost(
+    copied: EngineLink, topic_name: str, tmp_path: Path
+) -> None:
+    """Of applications under Airflow and under `strait run`, which have them at different places."""
+    copied.publish(stopped=True)
+    eventually(
+        lambda: sum(one.records for part in copied.told_for_the_ledger() for one in part.entries) == RECORDS,
+        what="the slot has written its rows",
+    )
+    parts = copied.told_for_the_ledger()
+    delete_before(copied.destination, ledger_topic(copied.name), {0: -1})
+    settings = copied.settings
+    settings["clusters"]["a"] = {"bootstrap.servers": "127.0.0.1:1"}
+    strait = Command(tmp_path, settings)
+    for number, of_link in enumerate((f"link={copied.name}", f"{copied.name}/default/link={copied.name}")):
+        folder = strait.home / "ledger" / of_link / "date=2026-11-26" / f"application={number}"
+        folder.mkdir(parents=True)
+        (folder / "part-0.parquet").write_bytes(parquet(parts[number::2]))
+    whole = json.loads(strait(copied.name, "--ledger", "-o", "json"))
+    assert whole["body"]["verdict"] == "equal", whole["body"]
+    assert (whole["body"]["records"], whole["body"]["source_bytes"]) == (RECORDS, 0)
+    (result,) = ResultLog(Cluster(copied.destination.client_properties, "b"), copied.name).newest().values()
+    assert (result.kind, result.topic) == ("ledger", topic_name)
+    assert result.verified_until_ms == min(one["newest_ms"] for one in whole["body"]["partitions"])
 
 
 def test_a_copy_that_differs_ends_with_3_and_names_the_record(

@@ -22,6 +22,9 @@ from strait.audit.task_result import ChunkResult
 from strait.errors import ConfigError
 
 VERSION = 1
+_BY_BATCH = "CRC-32C of the records' bytes, equal on both sides and to both headers"
+_BY_STRONG = ", and SHA-256 of them"
+_BY_LEDGER = "CRC-32C of each batch, equal to its header's, and the chain of these of a row equal to the ledger's"
 MOST_DIFFERENCES = 100
 """Differences that the certificate itself lists; the files with the details have more."""
 _SUMS = ("records", "by_batch", "by_record", "source_bytes", "copy_bytes", "source_batches", "copy_batches")
@@ -29,7 +32,20 @@ _METHODS = {
     "map": "records paired by the link's offset map and the sequence numbers in its batches",
     "offset": "records paired by equal offsets",
     "order": "records paired by their order",
+    "ledger": "the destination's batches checked by the digests that the replication ledger has of the sent ones",
 }
+
+
+_NOT_COMPARED = (
+    ("deleted", "records were deleted on one side before the audit"),
+    ("unknown", "records have source offsets that the offset map does not determine"),
+    ("tail", "source offsets follow the last record that the destination has"),
+)
+_NOT_IN_LEDGER = (
+    ("deleted", "destination offsets are in rows of the ledger of which retention has deleted a part"),
+    ("unknown", "records have no digest in the ledger: acknowledgements were lost, or a slot was killed"),
+    ("tail", "destination offsets follow the last row of the ledger"),
+)
 
 
 def certificate(
@@ -146,8 +162,7 @@ def _method(plan: AuditPlan) -> dict[str, Any]:
     return {
         "relation": request.relation,
         "pairing": _METHODS[request.relation],
-        "by_batch": "CRC-32C of the records' bytes, equal on both sides and to both headers"
-        + (", and SHA-256 of them" if request.strong else ""),
+        "by_batch": _BY_LEDGER if request.relation == "ledger" else _BY_BATCH + _BY_STRONG * request.strong,
         "by_record": "SHA-256" if request.strong else "64-bit digest",
         "strong": request.strong,
         "sample": request.sample,
@@ -213,11 +228,7 @@ def _differences(results: Iterable[ChunkResult]) -> list[dict[str, Any]]:
 
 def _not_covered(plan: AuditPlan, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
     found = [f"{one['topic']}-{one['partition']}: {one['problem']}" for one in partitions if one["problem"]]
-    for name, text in (
-        ("deleted", "records were deleted on one side before the audit"),
-        ("unknown", "records have source offsets that the offset map does not determine"),
-        ("tail", "source offsets follow the last record that the destination has"),
-    ):
+    for name, text in _NOT_IN_LEDGER if plan.request.relation == "ledger" else _NOT_COMPARED:
         count = sum(one[name] for one in partitions)
         if count:
             found.append(f"{count} {text}")

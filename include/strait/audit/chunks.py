@@ -20,6 +20,15 @@ LEAST_RECORDS, MOST_RECORDS = 1_000, 2_000_000
 _USUAL_BYTES = 320
 
 
+class Mark(NamedTuple):
+    """Records [``first``, ``end``) of the link whose digest the replication ledger has, from a destination offset on."""
+
+    first: int
+    end: int
+    copy_from: int
+    digest: int
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Records of one partition that are compared at a time.
@@ -32,6 +41,7 @@ class Chunk:
         shift: difference between number and destination offset; None: not constant.
         moved_in: another tool had replicated them before the link started.
         on_record: the entries about its offsets.
+        marks: the digests of the ledger that its records are checked by.
     """
 
     facts: AuditedPartition
@@ -44,6 +54,7 @@ class Chunk:
     by_time: bool = False
     moved_in: bool = False
     on_record: tuple[OnRecord, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
     @property
     def key(self) -> "Key":

@@ -78,9 +78,10 @@ def _result(
         and method["until_ms"] is None
         and verdict in ("equal", "explained")
     ):
-        until = min(one["newest_ms"] if one["tail"] else times["planned_at_ms"] for one in parts)
-    until = until if until is not None and until >= 0 else None
+        until = _verified_until(parts, method["relation"], times["planned_at_ms"])
     kind: ResultKind = "conclusive" if until is not None or verdict == "different" else "partial"
+    if kind == "conclusive" and verdict != "different" and method["relation"] == "ledger":
+        kind = "ledger"
     return TopicResult(
         topic=name,
         source_id=ids[0],
@@ -97,8 +98,21 @@ def _result(
             if not it["explained"] and it["kind"] not in NEUTRAL
         ),
         verified_until_ms=until,
+        verified_to=tuple(one["end"] for one in parts) if kind == "conclusive" and until is not None else (),
         ended_at_ms=times["ended_at_ms"],
     )
+
+
+def _verified_until(parts: Sequence[Mapping[str, Any]], relation: str, planned_at_ms: int) -> int | None:
+    """Return the time up to which all records were compared; None: unknown."""
+    if (
+        relation == "ledger"
+    ):  # the source was not asked, so it may have older records than the newest one that was checked
+        times = [one["newest_ms"] for one in parts if one["records"]]
+    else:
+        times = [one["newest_ms"] if one["tail"] else planned_at_ms for one in parts]
+    until = min(times, default=-1)
+    return until if until >= 0 else None
 
 
 def _verdict(text: str) -> AuditVerdict:

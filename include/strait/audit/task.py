@@ -9,6 +9,7 @@ from strait.audit.chunks import Chunk
 from strait.audit.comparing import Compared, Sides, compare
 from strait.audit.feed import Options
 from strait.audit.findings import verdict_of
+from strait.audit.ledger_check import check
 from strait.audit.numbering import MappedSource, Numbering, SameOffsets, StampedCopy
 from strait.audit.ordering import Edges, compare_in_order
 from strait.audit.reading import LogSide, Pace
@@ -73,6 +74,8 @@ class Auditor:
             closing(self._source.items(here, bounds.source_from, bounds.source_to)) as source,
             closing(self._copy.items(there, chunk.copy_from, chunk.copy_to)) as copy,
         ):
+            if chunk.relation == "ledger":
+                return check(copy, chunk.marks, self._settings.producer_id), 0
             if chunk.relation == "order":
                 ranges = bounds[2:], (chunk.copy_from, chunk.copy_to)
                 edges = Edges(facts.source_start, facts.copy_start, chunk.by_time, chunk.moved_in, *ranges)

@@ -38,6 +38,7 @@ from strait.control.audit import (
     Ended,
     clusters_of,
     directory_of,
+    ledger_of,
     new_id,
     recorded_clusters,
     recorded_job,
@@ -91,6 +92,14 @@ def run(
             "KIP-1279); `order`: by their order (MirrorMaker 2, Replicator).",
         ),
     ] = "map",
+    ledger: Annotated[
+        bool,
+        typer.Option(
+            "--ledger",
+            help="Check the destination alone, by the digests in the replication ledger: also after the source has deleted "
+            "the records, or is lost.",
+        ),
+    ] = False,
     source: Annotated[
         str, typer.Option("--source", help="Source cluster, for `offset` and `order`.", show_default=False)
     ] = "",
@@ -152,7 +161,11 @@ def run(
         ended = _run(file, clusters, job.request, dict(job.copies), resume, slots, output)
     else:
         copies: dict[str, str] = {}
-        if relation == "map":
+        if ledger:
+            if relation != "map":
+                raise ConfigError("command line", ["--ledger needs a link"])
+            relation = "ledger"
+        if relation in ("map", "ledger"):
             if source or destination:
                 raise ConfigError("command line", ["--source and --destination need --relation offset or order"])
             clusters, topics = _of_link(config, link, words or [])
@@ -292,7 +305,13 @@ def _run(
     output: Output,
 ) -> Ended | None:
     spark = file.links[clusters.link].spark if clusters.link else Spark()
-    job = AuditJob(id=resume or new_id(), directory=directory_of(spark, home()), request=request, copies=copies)
+    job = AuditJob(
+        id=resume or new_id(),
+        directory=directory_of(spark, home()),
+        ledger=ledger_of(spark, home()),
+        request=request,
+        copies=copies,
+    )
     with stop_signals() as stopped:
         show = Shown(output).show
         ended = AuditRun(file, clusters, spark, job, home(), slots=slots, show=show).run(stopped.is_set)

@@ -129,6 +129,7 @@ _EXAMPLES = {
         strait audit run a-to-b                     # every record of every topic
         strait audit run a-to-b orders payments --strong --out certificate.json --key audit-key.pem
         strait audit run a-to-b --sample 0.05 --seed 2026-11-26 --budget 50MB/s
+        strait audit run a-to-b --ledger            # the destination alone
         strait audit run --relation order --source a --destination b --copy-name a.{topic} orders""",
     "audit verify": """
         strait audit verify certificate.json

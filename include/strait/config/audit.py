@@ -5,11 +5,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Relation = Literal["map", "offset", "order"]
+Relation = Literal["map", "offset", "order", "ledger"]
 """How records of both sides are paired.
 
 map: by the link's offset map. offset: by equal offsets, as Cluster Linking and KIP-1279 keep them. order: by their order
-alone, for MirrorMaker 2 and Replicator.
+alone, for MirrorMaker 2 and Replicator. ledger: not at all; the destination is checked by the digests in the replication
+ledger.
 """
 
 
@@ -37,6 +38,7 @@ class AuditJob(_Model):
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")
     directory: str = Field(description="Directory or Hadoop URI that the results are written to, below the audit's ID.")
     request: AuditRequest
+    ledger: str = Field("", description="Directory or Hadoop URI of the replication ledger.")
     copies: Mapping[str, str] = Field(
         default_factory=dict, description="Source topic -> its name on the destination, for copies that no link made."
     )

@@ -138,6 +138,11 @@ def quarantine_transactional_id(link: str) -> str:
     return f"{STATE_PREFIX}{link}.quarantine"
 
 
+def repair_transactional_id(link: str) -> str:
+    """Return the transactional ID under which one process at a time repairs topics after an audit."""
+    return f"{STATE_PREFIX}{link}.repair"
+
+
 def tail_transactional_id(link: str) -> str:
     """Return the transactional ID under which one process at a time exports a link's tail to a topic."""
     return f"{STATE_PREFIX}{link}.tail"

@@ -171,8 +171,13 @@ class AuditRun:
 def directory_of(spark: Spark, home: Path) -> str:
     """Return the directory of all audits: on YARN and in Kubernetes that of the cluster's settings, else on this
     host."""
+    return ledger_of(spark, home).removesuffix("ledger") + "audits"
+
+
+def ledger_of(spark: Spark, home: Path) -> str:
+    """Return the directory of the replication ledger; as `directory_of`."""
     ledger, _ = spark.directories(str(home / "ledger"), "")
-    return ledger.removesuffix("ledger") + "audits"
+    return ledger
 
 
 def recorded_job(home: Path, audit_id: str) -> AuditJob | None:

@@ -154,10 +154,13 @@ def _entry(partition: Partition) -> LedgerEntry | None:
     if ended is None:
         return None
     known = position.run is not None
+    source_id, destination_id = partition.ids
     entry = LedgerEntry.model_construct(
         topic=partition.topic,
         partition=partition.number,
         destination=partition.destination,
+        source_id=source_id,
+        destination_id=destination_id,
         source_from=ended.start.source,
         source_to=position.copied_to,
         destination_from=ended.start.offset,
@@ -168,6 +171,8 @@ def _entry(partition: Partition) -> LedgerEntry | None:
         batches=ended.batches,
         bytes=ended.bytes,
         digest=ended.digest,
+        copy_digest=ended.copy_digest,
+        copy_digest_from=ended.copy_digest_from,
         state=shown[0],
         reason=shown[1],
     )

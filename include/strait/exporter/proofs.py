@@ -43,7 +43,8 @@ PROOFS: tuple[Family, ...] = (
     Family(
         "strait_audit_verified_until_timestamp_seconds",
         "gauge",
-        "Time up to which the last audits have compared all records of the topic without finding a difference.",
+        "Time up to which the last audits, with the source or by the ledger, have compared all records of the topic without finding "
+        "a difference.",
         ("topic",),
         audited(lambda topic: seconds(topic.until_ms)),
     ),

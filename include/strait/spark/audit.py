@@ -12,7 +12,7 @@ only the chunks that have no row yet.
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from itertools import chain, islice
@@ -25,9 +25,12 @@ from pyspark.sql import SparkSession
 from strait.audit.certificate import certificate
 from strait.audit.chunks import Chunk, Key, chunks_of, sampled
 from strait.audit.findings import NEUTRAL
+from strait.audit.ledger_plan import Rows, plan_ledger, wanted
+from strait.audit.ledger_rows import ledger_chunks
+from strait.audit.ledger_topic import Wanted
 from strait.audit.link_state import Ends, LinkState, map_of, read_link
 from strait.audit.observing import plan_copies, plan_link, require_same_topics
-from strait.audit.plan import AuditPlan
+from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.progress import AuditProgress
 from strait.audit.publishing import publish
 from strait.audit.task_result import ChunkResult, of_parquet, parquet
@@ -36,8 +39,11 @@ from strait.config.audit import AuditJob
 from strait.config.cluster import Cluster
 from strait.errors import StateError
 from strait.launch.submission import announce_start
+from strait.model import TopicPartition
 from strait.spark.audit_task import compare_chunks
 from strait.spark.hadoop_files import HadoopFiles
+from strait.spark.ledger_rows import read_rows
+from strait.state.translation import Translator
 from strait.waiting import unix_ms
 
 log = logging.getLogger(__name__)
@@ -80,12 +86,12 @@ class _Audit:
             return
         self._show(AuditProgress(id=self._job.id, state="planning"), at_once=True)
         plan = self._plan()
-        state = read_link(_ends(self._spec), self._spec.link) if plan.link else None
+        chunks = self._chunks(plan)
         self._load()
-        counts = {one.name: len(chunks_of(one, plan.request, _map(one, state))) for one in plan.partitions}
+        counts = {one.name: len(chunks(one)) for one in plan.partitions}
         for attempt in range(_ATTEMPTS):
-            todo = (chunk for chunk in _chosen(plan, state) if self._is_due(chunk))
-            self._compare(plan, todo, sum(1 for _ in _chosen(plan, state)), is_over)
+            todo = (chunk for chunk in _chosen(plan, chunks) if self._is_due(chunk))
+            self._compare(plan, todo, sum(1 for _ in _chosen(plan, chunks)), is_over)
             if is_over():
                 self._show(self._progress("stopped", len(self._results)), at_once=True)
                 return
@@ -113,10 +119,25 @@ class _Audit:
         job, ends = self._job, _ends(self._spec)
         if job.request.relation == "map":
             plan = plan_link(ends, self._spec.link, job.request, job.id)
+        elif job.request.relation == "ledger":
+            plan = plan_ledger(ends, self._spec.link, job.request, job.id, self._rows)
         else:
             plan = plan_copies(ends, job.copies, job.request, job.id)
         self._files.write("", "plan.json", plan.model_dump_json(indent=1).encode())
         return plan
+
+    def _chunks(self, plan: AuditPlan) -> "_Chunks":
+        """Return a function that returns a partition's chunks."""
+        if plan.request.relation == "ledger":
+            ids = {one.topic: one.copy_id for one in plan.topics}
+            rows = self._rows(wanted(plan.partitions, ids))
+            return lambda one: ledger_chunks(one, rows.get(TopicPartition(one.topic, one.partition), ()), plan.request)
+        state = read_link(_ends(self._spec), self._spec.link) if plan.link else None
+        return lambda one: chunks_of(one, plan.request, _map(one, state))
+
+    def _rows(self, wanted: Sequence[Wanted]) -> Rows:
+        there = Cluster(self._spec.destination, self._spec.destination_name)
+        return read_rows(self._session, self._job.ledger, there, self._spec.link, wanted)
 
     def _load(self) -> None:
         """Read the results of earlier starts."""
@@ -183,15 +204,16 @@ class _Audit:
             log.info("audit %s: %s, %d of %d chunks", progress.id, progress.state, progress.done, progress.chunks)
 
 
-def _chosen(plan: AuditPlan, state: LinkState | None) -> Iterator[Chunk]:
+_Chunks = Callable[[AuditedPartition], list[Chunk]]
+
+
+def _chosen(plan: AuditPlan, chunks: _Chunks) -> Iterator[Chunk]:
     """Yield the chunks to compare, one partition after the other, so that few are in memory."""
     request = plan.request
-    return chain.from_iterable(
-        sampled(chunks_of(one, request, _map(one, state)), request.sample, request.seed) for one in plan.partitions
-    )
+    return chain.from_iterable(sampled(chunks(one), request.sample, request.seed) for one in plan.partitions)
 
 
-def _map(one: Any, state: LinkState | None) -> Any:
+def _map(one: AuditedPartition, state: LinkState | None) -> Translator | None:
     return None if state is None or one.problem else map_of(one, state)
 
 

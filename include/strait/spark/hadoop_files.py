@@ -75,6 +75,14 @@ class HadoopFiles:
             raise self._failed(error) from error
         return sorted(name for name in found if not name.startswith("."))
 
+    def matching(self, pattern: str) -> list[str]:
+        """Return the paths below the directory that match a glob, sorted."""
+        try:
+            found = self._file_system().globStatus(self._path(f"{self._root}/{pattern}"))
+        except Py4JError as error:
+            raise self._failed(error) from error
+        return sorted(str(one.getPath().toString()) for one in found or ())
+
     def _file_system(self) -> Any:
         context: Any = self._session.sparkContext
         system = self._path(self._root).getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001

@@ -142,6 +142,8 @@ def _gap(end: _End, entry: LedgerEntry) -> LedgerEntry:
             "batches": -1,
             "bytes": -1,
             "digest": -1,
+            "copy_digest": -1,
+            "copy_digest_from": -1,
             "state": UNREPORTED,
             "reason": "",
         }

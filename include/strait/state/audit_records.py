@@ -8,8 +8,10 @@ from pydantic import Field
 from strait.state.record import Record, Told
 
 AuditVerdict = Literal["equal", "explained", "incomplete", "different"]
-ResultKind = Literal["conclusive", "partial"]
-"""conclusive: all records were compared, or some differ. partial: nothing differs, but not everything was compared."""
+ResultKind = Literal["conclusive", "partial", "ledger"]
+"""conclusive: all records were compared, or some differ. partial: nothing differs, but not everything was compared. ledger:
+all records of the destination are as the replication ledger has them.
+"""
 
 
 class TopicResult(Record):
@@ -29,6 +31,9 @@ class TopicResult(Record):
         None,
         description="All older records were compared, and none differs: the start of the audit or, if records were not replicated "
         "yet, the timestamp of the newest compared one; None: not all were compared, or some differ.",
+    )
+    verified_to: tuple[int, ...] = Field(
+        (), description="Of each partition the number of records of the link that were compared, if all were."
     )
     ended_at_ms: int = Field(ge=0)
 

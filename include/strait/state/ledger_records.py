@@ -15,11 +15,17 @@ class LedgerEntry(Record):
     cover the batches that this process saw acknowledged: fewer than the range if an acknowledgement was lost or another
     process wrote a part of it, and -1 if no remaining process knows them. ``digest`` is the CRC-32 of the CRC-32C of
     every copied batch as the source holds it, in order: equal ranges of equal batches give equal digests.
+
+    ``copy_digest`` is the same of every batch as it was sent, which is as the destination holds it: its brokers keep the
+    checksum. It covers [copy_digest_from, sequence_to), so that the destination can be checked without the source; -1: no
+    record. ``copy_digest_from`` is ``sequence_from`` unless an acknowledgement was lost or another process wrote.
     """
 
     topic: str
     partition: int
     destination: str
+    source_id: str = ""
+    destination_id: str = ""
     source_from: int
     source_to: int
     destination_from: int
@@ -30,6 +36,8 @@ class LedgerEntry(Record):
     batches: int
     bytes: int
     digest: int
+    copy_digest: int = -1
+    copy_digest_from: int = -1
     state: str
     reason: str
 

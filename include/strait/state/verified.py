@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from strait.state.audit_records import AuditVerdict, ResultKind, TopicResult
 from strait.state.schema import PlannedTopic
+
+_KINDS: tuple[ResultKind, ...] = get_args(ResultKind)
 
 Results = Mapping[tuple[str, ResultKind], TopicResult]
 """The newest result of each source topic and kind."""
@@ -35,16 +38,20 @@ def verified(planned: Iterable[PlannedTopic], results: Results) -> dict[str, Ver
     recreated since, on either side, are ignored."""
     found = {}
     for topic in planned:
-        conclusive, partial = (_of(topic, results.get((topic.source, kind))) for kind in ("conclusive", "partial"))
-        newest = max((one for one in (conclusive, partial) if one), key=lambda one: one.ended_at_ms, default=None)
-        if newest is None:
+        known = [one for kind in _KINDS if (one := _of(topic, results.get((topic.source, kind))))]
+        if not known:
             continue
-        found[topic.source] = Verified(newest.verdict, *_conclusion(conclusive))
+        newest = max(known, key=lambda one: one.ended_at_ms)
+        conclusive = conclusion(topic, results)
+        differences = conclusive.differences if conclusive else 0
+        until = [one.verified_until_ms for one in known if one.verified_until_ms is not None and not differences]
+        found[topic.source] = Verified(newest.verdict, differences, max(until, default=None))
     return found
 
 
-def _conclusion(result: TopicResult | None) -> tuple[int, int | None]:
-    return (0, None) if result is None else (result.differences, result.verified_until_ms)
+def conclusion(topic: PlannedTopic, results: Results) -> TopicResult | None:
+    """Return the newest result that all records were compared, or that some differ."""
+    return _of(topic, results.get((topic.source, "conclusive")))
 
 
 def _of(topic: PlannedTopic, result: TopicResult | None) -> TopicResult | None:

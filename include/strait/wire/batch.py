@@ -35,6 +35,8 @@ PREFIX_BYTES = 12  # base offset and length, which the length does not include
 _MAGIC_AT = 16
 _CRC_AT = 17
 CRC_FROM = 21
+CRC_BYTES = slice(_CRC_AT, CRC_FROM)
+"""The checksum in a header."""
 _BASE = Struct(">qii")
 LENGTH = Struct(">8xi")
 """The length field, unpacked from the start of a batch: its number of bytes after the first ``PREFIX_BYTES``."""

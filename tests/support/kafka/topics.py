@@ -1,6 +1,6 @@
 """Topics as their owners change them: made, grown, altered, deleted, looked at."""
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from strait.embedded.kafka import Cluster
@@ -51,6 +51,14 @@ def produce(cluster: Cluster, topic: str, count: int, partition: int = 0) -> Non
     for number in range(count):
         producer.produce(topic, value=str(number), partition=partition)
     assert producer.flush(30) == 0
+
+
+def delete_before(cluster: Cluster, topic: str, offsets: dict[int, int]) -> None:
+    """Delete the records of each partition before an offset; -1: all of them."""
+    client = AdminClient(cluster.client_properties)
+    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    for future in client.delete_records(places).values():
+        future.result(30)
 
 
 def _dotted(configs: dict[str, str]) -> dict[str, str]:

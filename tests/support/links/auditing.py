@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from strait.audit.certificate import certificate
-from strait.audit.chunks import chunks_of, sampled
+from strait.audit.chunks import Chunk, chunks_of, sampled
+from strait.audit.ledger_plan import plan_ledger, wanted
+from strait.audit.ledger_rows import ledger_chunks
+from strait.audit.ledger_topic import rows_in_topic
 from strait.audit.link_state import Ends, map_of, read_link
 from strait.audit.observing import plan_copies, plan_link
-from strait.audit.plan import AuditPlan
+from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.task import Auditor, TaskSettings
 from strait.audit.task_result import ChunkResult, parquet
 from strait.config.audit import AuditRequest
-from strait.embedded.kafka import Cluster
+from strait.config.cluster import Cluster
+from strait.embedded.kafka import Cluster as EmbeddedCluster
+from strait.model import TopicPartition
 from support.links.engine_link import EngineLink
 
 CHUNK_BYTES = 100_000
@@ -52,7 +57,7 @@ class Audited:
         ]
 
 
-def ends_of(source: Cluster, destination: Cluster) -> Ends:
+def ends_of(source: EmbeddedCluster, destination: EmbeddedCluster) -> Ends:
     return Ends("source", source.client_properties, "destination", destination.client_properties)
 
 
@@ -66,7 +71,9 @@ def planned(link: EngineLink, **request: Any) -> Callable[[], Audited]:
     return planned_between(link.source, link.destination, link.name, **request)
 
 
-def planned_between(source: Cluster, destination: Cluster, link: str, **request: Any) -> Callable[[], Audited]:
+def planned_between(
+    source: EmbeddedCluster, destination: EmbeddedCluster, link: str, **request: Any
+) -> Callable[[], Audited]:
     """Plan the audit of a link by its name; as `planned`."""
     ends = ends_of(source, destination)
     wanted = AuditRequest(**{"chunk_bytes": CHUNK_BYTES} | request)
@@ -75,7 +82,7 @@ def planned_between(source: Cluster, destination: Cluster, link: str, **request:
 
 
 def audit_copies(
-    source: Cluster, destination: Cluster, names: Mapping[str, str], relation: str, **request: Any
+    source: EmbeddedCluster, destination: EmbeddedCluster, names: Mapping[str, str], relation: str, **request: Any
 ) -> Audited:
     """Audit copies that no link made."""
     ends = ends_of(source, destination)
@@ -83,7 +90,27 @@ def audit_copies(
     return _audited(ends, plan_copies(ends, names, wanted, "by-hand"), None)
 
 
+def audit_by_ledger(link: EngineLink, **request: Any) -> Audited:
+    """Check a link's destination by the rows that its slots have written, without its source."""
+    there = Cluster(link.destination.client_properties, "destination")
+    ends = Ends("source", {"bootstrap.servers": "127.0.0.1:1"}, "destination", there.properties)
+    wished = AuditRequest(**{"chunk_bytes": CHUNK_BYTES, "relation": "ledger"} | request)
+    plan = plan_ledger(ends, link.name, wished, "by-hand", partial(rows_in_topic, there, link.name))
+    rows = rows_in_topic(there, link.name, wanted(plan.partitions, {one.topic: one.copy_id for one in plan.topics}))
+    return _compared(
+        ends, plan, lambda one: ledger_chunks(one, rows.get(TopicPartition(one.topic, one.partition), ()), wished)
+    )
+
+
 def _audited(ends: Ends, plan: AuditPlan, state: Any) -> Audited:
+    return _compared(
+        ends,
+        plan,
+        lambda one: chunks_of(one, plan.request, None if state is None or one.problem else map_of(one, state)),
+    )
+
+
+def _compared(ends: Ends, plan: AuditPlan, chunks_in: Callable[[AuditedPartition], list[Chunk]]) -> Audited:
     results, counts = [], {}
     settings = TaskSettings(
         ends.source,
@@ -97,7 +124,7 @@ def _audited(ends: Ends, plan: AuditPlan, state: Any) -> Audited:
     auditor = Auditor(settings)
     try:
         for one in plan.partitions:
-            chunks = chunks_of(one, plan.request, None if state is None or one.problem else map_of(one, state))
+            chunks = chunks_in(one)
             counts[one.name] = len(chunks)
             results += map(auditor.compare, sampled(chunks, plan.request.sample, plan.request.seed))
     finally:

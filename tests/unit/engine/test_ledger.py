@@ -1,5 +1,6 @@
 """What a slot says for the ledger: each record once, however the topic takes it."""
 
+import zlib
 from typing import Any
 
 from strait.config.app_spec import AppSpec
@@ -47,9 +48,9 @@ class Slot:
         return [entry for part in self.written[before:] for entry in part.entries]
 
 
-def copy(partition: Partition, records: int) -> None:
-    """As many are acknowledged, in one batch."""
-    buffer, position = BufferPool(1 << 20).adopt(bytearray(1)), partition.position
+def copy(partition: Partition, records: int, crc: bytes = b"CRC!") -> None:
+    """As many are acknowledged, in one batch with this checksum."""
+    buffer, position = BufferPool(1 << 20).adopt(bytearray(b"x" * 17 + crc)), partition.position
     source = position.copied_to + records
     batch = OutBatch(
         position.generation, buffer.view(), buffer, position.acked_sequence, records, source, source, 0, b"1234", 0, 1, False
@@ -72,6 +73,49 @@ def test_rows_follow_one_another_and_an_idle_partition_has_none() -> None:
     assert told(second) == [(0, 5, 7, 2)]
     assert second[0].digest == slot.written[0].entries[0].digest, "of each interval by itself"
     assert slot.step(200.0) == []
+
+
+def test_the_digest_of_the_copy_is_of_the_checksums_that_were_sent_since_the_last_row() -> None:
+    slot = Slot(placed())
+    (partition,) = slot.partitions
+    slot.step(0.0)
+    copy(partition, 5, b"ABCD")
+    copy(partition, 2, b"EFGH")
+    (first,) = slot.step(100.0)
+    copy(partition, 1, b"ABCD")
+    (second,) = slot.step(200.0)
+    assert (first.copy_digest_from, first.copy_digest) == (0, zlib.crc32(b"ABCDEFGH"))
+    assert (second.copy_digest_from, second.copy_digest) == (7, zlib.crc32(b"ABCD"))
+    assert (first.source_id, first.destination_id) == partition.ids
+
+
+def test_the_digest_of_the_copy_starts_again_after_acknowledgements_were_lost() -> None:
+    slot = Slot(placed())
+    (partition,) = slot.partitions
+    slot.step(0.0)
+    copy(partition, 5, b"ABCD")
+    partition.reset_position(None, "", 0.0)
+    partition.found([plain_run()], 8, 8)
+    copy(partition, 2, b"EFGH")
+    (row,) = slot.step(100.0)
+    assert (row.sequence_from, row.sequence_to, row.records) == (0, 10, 7)
+    assert (row.copy_digest_from, row.copy_digest) == (8, zlib.crc32(b"EFGH"))
+    partition.reset_position(None, "", 0.0)
+    partition.found([plain_run()], 13, 13)
+    (row,) = slot.step(200.0)
+    assert (row.sequence_to, row.copy_digest_from, row.copy_digest) == (13, -1, -1), "nothing that it has sent itself"
+
+
+def test_the_digest_of_the_copy_goes_on_if_a_reset_has_lost_nothing() -> None:
+    slot = Slot(placed())
+    (partition,) = slot.partitions
+    slot.step(0.0)
+    copy(partition, 5, b"ABCD")
+    partition.reset_position(None, "", 0.0)
+    partition.found([plain_run()], 5, 5)
+    copy(partition, 2, b"EFGH")
+    (row,) = slot.step(100.0)
+    assert (row.copy_digest_from, row.copy_digest) == (0, zlib.crc32(b"ABCDEFGH"))
 
 
 def test_rows_that_the_topic_does_not_take_are_sent_again_and_waited_for_in_the_meantime() -> None:

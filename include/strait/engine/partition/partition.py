@@ -19,6 +19,7 @@ from strait.model import topic_id_text
 from strait.reasons import Reason
 from strait.state.offset_map import gaps_of, locate
 from strait.state.schema import OffsetMapping, TopicPolicy
+from strait.wire.batch import CRC_BYTES
 
 
 class Superseded(Exception):
@@ -53,34 +54,53 @@ _UNKNOWN = Start()
 
 
 class Interval(NamedTuple):
-    """The start of an interval of the replication ledger, and the totals acknowledged since."""
+    """The start of an interval of the replication ledger, and the totals acknowledged since. ``copy_digest_from``: number
+    of the first record that ``copy_digest`` covers; it covers all from there on. -1: none."""
 
     start: Start
     records: int
     batches: int
     bytes: int
     digest: int
+    copy_digest: int
+    copy_digest_from: int
 
 
 class Totals:
     """Totals acknowledged since the start, for the report, and since the ledger's last row."""
 
-    __slots__ = ("_before", "_shown", "_start", "batches", "bytes", "digest", "last_timestamp_ms", "records")
+    __slots__ = (
+        "_before", "_digested_before", "_digested_from", "_shown", "_start", "batches", "bytes", "copy_digest", "digest",
+        "last_timestamp_ms", "records",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.records = 0
         self.batches = 0
         self.bytes = 0
         self.digest = 0
+        self.copy_digest = 0
+        self._digested_from = -1  # number of the first record that `copy_digest` covers
+        self._digested_before = 0  # records that were acknowledged before that one
         self.last_timestamp_ms = -1
         self._start = _UNKNOWN
         self._before = 0, 0, 0  # records, batches and bytes at the start of the interval
         self._shown: tuple[str, str] | None = None  # state and reason in the last row
 
     def start(self, source: int, offset: int, sequence: int) -> None:
-        """Set the position at which the interval starts, unless it is already set."""
+        """Set the position at which the interval starts, unless it is already set. If acknowledgements before it were lost,
+        or another process wrote records there, ``copy_digest`` starts there."""
         if self._start.source < 0:
             self._start = Start(source, offset, sequence)
+        if sequence != self._digested_to:
+            self._digest_from(sequence)
+
+    @property
+    def _digested_to(self) -> int:
+        return self._digested_from + self.records - self._digested_before
+
+    def _digest_from(self, sequence: int) -> None:
+        self.copy_digest, self._digested_from, self._digested_before = 0, sequence, self.records
 
     def end_interval(self, sequence: int, shown: tuple[str, str]) -> Interval | None:
         """End the interval for the ledger, and start the next one. Returns None, and continues the interval, if nothing
@@ -93,7 +113,11 @@ class Totals:
         records, batches, size = self._before
         if self.records == records and sequence == self._start.sequence and shown == self._shown:
             return None
-        ended = Interval(self._start, self.records - records, self.batches - batches, self.bytes - size, self.digest)
+        covers = sequence == self._digested_to > self._digested_from
+        of_copy = (self.copy_digest, self._digested_from) if covers else (-1, -1)
+        self._digest_from(sequence)
+        sums = self.records - records, self.batches - batches, self.bytes - size
+        ended = Interval(self._start, *sums, self.digest, *of_copy)
         self._start, self._shown, self.digest = _UNKNOWN, shown, 0
         self._before = self.records, self.batches, self.bytes
         return ended
@@ -103,6 +127,7 @@ class Totals:
         self.batches += 1
         self.bytes += len(batch.view)
         self.digest = zlib.crc32(batch.source_crcs, self.digest)  # so the order of batches matters
+        self.copy_digest = zlib.crc32(batch.view[CRC_BYTES], self.copy_digest)
         self.last_timestamp_ms = batch.max_timestamp_ms
 
 
