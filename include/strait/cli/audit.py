@@ -10,6 +10,7 @@ from strait.audit.certificate import problems, signed
 from strait.audit.publishing import audits
 from strait.cli.audit_export import export
 from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
+from strait.cli.audit_repair import repair_
 from strait.cli.examples import examples
 from strait.cli.long_work import stop_signals
 from strait.cli.options import (
@@ -66,6 +67,7 @@ app = typer.Typer(
 )
 
 app.command("export", cls=Command, epilog=examples("audit export"))(export)
+app.command("repair", cls=Command, epilog=examples("audit repair"))(repair_)
 
 _Certificate = Annotated[Path, typer.Argument(metavar="FILE", help="Certificate, a JSON file.", show_default=False)]
 

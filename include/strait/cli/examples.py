@@ -136,6 +136,9 @@ _EXAMPLES = {
         strait audit verify certificate.json --key audit-key.pub.pem""",
     "audit export": """
         strait audit export 20261126T161700Z-3fa2c1 --out lacking.jsonl""",
+    "audit repair": """
+        strait audit repair 20261126T161700Z-3fa2c1 --dry-run
+        strait audit repair 20261126T161700Z-3fa2c1 --topic orders""",
     "audit list": """
         strait audit list a-to-b -o json""",
     "schema": """

@@ -44,6 +44,12 @@ def lacking(directory: Path) -> Lacking:
         ConfigError: it holds no audit that is over.
         StateError: its results cannot be read, or do not list every difference.
     """
+    plan, results = read_results(directory)
+    return Lacking(plan, ranges_of(results))
+
+
+def read_results(directory: Path) -> tuple[AuditPlan, list[ChunkResult]]:
+    """Read an audit's plan and the results of its chunks. Raises as `lacking`."""
     if not (directory / "certificate.json").is_file():
         hint = "the results of an audit on a cluster are in its `ledger_dir`: copy them here"
         raise ConfigError(
@@ -56,7 +62,7 @@ def lacking(directory: Path) -> Lacking:
         ]
     except (OSError, ValidationError, ValueError) as error:
         raise StateError(f"audit {directory.name}: its results cannot be read: {error}") from None
-    return Lacking(plan, ranges_of(results))
+    return plan, results
 
 
 def ranges_of(results: Iterable[ChunkResult]) -> dict[TopicPartition, Ranges]:

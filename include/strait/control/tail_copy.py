@@ -74,7 +74,7 @@ class _Copying:
         self._runs: Sequence[OffsetMapping] = sorted(point.runs, key=lambda run: run.sequence_base)
         self._at = one.part.range[0]
         self._number = one.first
-        self._end = _settled_end(reader.mine.admin, point.copy)
+        self._end = settled_end(reader.mine.admin, point.copy)
 
     def write(self, chunk: Sequence[TailRecord]) -> None:
         """Write some of the records, and that the link passes over them."""
@@ -114,7 +114,7 @@ class _Copying:
         )
 
 
-def _settled_end(admin: Admin, copy: TopicPartition) -> int:
+def settled_end(admin: Admin, copy: TopicPartition) -> int:
     """Return the log end offset once no transaction is open: an interrupted copy may have left one."""
     for _ in tries(_SECONDS, _PAUSE_SECONDS):
         end, stable = (admin.offsets([copy], where)[copy] for where in ("end", "latest"))

@@ -1,0 +1,244 @@
+"""Repairs a topic by copying it again, into a new one: records that the source still has from there, earlier ones from the
+old copy. The new topic is read and compared, consumer groups get their offsets, and the map gets the offsets at which the link
+continues there once its settings name the new topic.
+
+The new topic must not exist before. An interrupted repair leaves it; it is deleted and the repair run again.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from strait.audit.plan import AuditedPartition, AuditPlan
+from strait.config import naming
+from strait.consumer_groups.offsets import Offsets
+from strait.control.registration import register_moved_in, repair_writer
+from strait.control.repair.groups import GroupOffsets
+from strait.control.repair.plan import TopicRepair, places
+from strait.control.repair.records import digest_of, records
+from strait.control.resumption import ResumePoint
+from strait.control.tail_copy import settled_end
+from strait.errors import ClusterUnavailable, ConfigError, PlanConflict, StateError
+from strait.kafka.admin import ConfigChange, NewTopic
+from strait.kafka.transactions import TransactionalWriter, chunks
+from strait.model import TopicPartition
+from strait.planning.topics.new_partitions import NewPartition
+from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
+from strait.state.moved_copies import MovedCopies
+from strait.state.translation import Fit
+from strait.waiting import tries, unix_ms
+from strait.wire.records import Record
+
+_CHUNK_RECORDS = 5_000
+_CONFIGS = (
+    "cleanup.policy", "compression.type", "max.message.bytes", "message.timestamp.type", "min.insync.replicas",
+    "segment.bytes", "segment.ms",
+)  # fmt: skip
+_RETENTION = ("retention.ms", "retention.bytes")
+_KEEP = {
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+}  # until it was verified: records may be older than the retention
+_DIGEST_BYTES = 16
+_SHOWN_SECONDS = 15.0
+_PAUSE_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Written:
+    """The result of copying one topic again."""
+
+    records: int
+    groups: Mapping[str, int]
+    groups_left: Mapping[str, str]
+
+
+class TopicCopy:
+    """The repair of one topic. ``points``: the resume point of each source partition."""
+
+    def __init__(
+        self,
+        link: ConfiguredLink,
+        audit: AuditPlan,
+        repair: TopicRepair,
+        points: Mapping[TopicPartition, ResumePoint],
+        show: Callable[[str], None],
+    ) -> None:
+        self._link = link
+        self._audit = audit
+        self._repair = repair
+        self._points = points
+        self._show = show
+        self._source, self._destination = link.admin("source"), link.admin("destination")
+
+    def carry_out(self) -> Written:
+        """Copy, verify and publish. Raises as `repair`."""
+        link, into = self._link, self._repair.into
+        self._require_own()
+        topic_id, retention = self._create()
+        ends: dict[int, int] = {}
+        groups, records_written = GroupOffsets(link, self._repair.copy), 0
+        doing = f"repairing {self._repair.topic} into {into}"
+        with repair_writer(
+            self._destination,
+            link.name,
+            naming.repair_transactional_id(link.name),
+            doing=doing,
+            taken_over="another repair has started",
+            hint=f"delete topic {into}, then repair again",
+        ) as writer:
+            for one, place, copy in places(self._repair):
+                stream = self._stream(one, place, copy, groups)
+                target = TopicPartition(into, place.partition)
+                for chunk in chunks(stream, _size, _CHUNK_RECORDS):
+                    _write(writer, doing, target, chunk)
+                ends[place.partition] = self._verify(target, stream, groups)
+                records_written += stream.count
+                self._show(f"{target}: {stream.count:,} records copied and verified")
+        self._destination.alter_each({into: ConfigChange(retention)}).or_raise()
+        self._publish(topic_id, ends)
+        return Written(records_written, *groups.commit(into))
+
+    def _require_own(self) -> None:
+        others = [one.name for one in self._repair.partitions if one.on_foreign]
+        if others:
+            raise ConfigError(
+                f"topic {self._repair.copy}",
+                [f"{', '.join(others)}: other producers may write there, and a new copy would lack their records"],
+                hint="export the records that are missing with `strait audit export`",
+            )
+
+    def _create(self) -> tuple[str, Mapping[str, str]]:
+        """Create the new topic like the old copy; return its ID, and the retention that it gets at the end."""
+        into, copy = self._repair.into, self._repair.copy
+        names = {into, copy}
+        facts = self._destination.observe(names.__contains__, (*_CONFIGS, *_RETENTION)).topics
+        if into in facts:
+            hint = "delete it if an interrupted repair left it"
+            raise ConfigError(f"cluster {self._destination.cluster}", [f"topic {into} exists already"], hint=hint)
+        old = facts[copy]
+        configs = {name: value for name in _CONFIGS if (value := old.configs.get(name))}
+        new = NewTopic(into, old.partitions, old.replicas or None, configs | _KEEP)
+        self._destination.create([new])
+        for _ in tries(_SHOWN_SECONDS, _PAUSE_SECONDS):
+            made = self._destination.observe(into.__eq__).topics
+            if into in made:
+                return made[into].topic_id, {name: value for name in _RETENTION if (value := old.configs.get(name))}
+        raise ClusterUnavailable(self._destination.cluster, f"creating topic {into}: it is not shown")
+
+    def _stream(
+        self, one: AuditedPartition, place: TopicPartition, copy: TopicPartition, groups: GroupOffsets
+    ) -> "_Stream":
+        """Return the records of one partition, as they should be."""
+        point, link = self._points[place], self._link
+        first = min(point.runs, key=lambda run: run.sequence_base)
+        start = self._source.offsets([place], "earliest")[place]
+        copy_start = self._destination.offsets([copy], "earliest")[copy]
+        source_from, copy_to = max(start, first.source_base), first.destination_base
+        if start > first.source_base:
+            (found,) = Offsets(link).to_destination([(place, start)])
+            if found.to_offset is None or found.fit != Fit.EXACT:
+                raise StateError(
+                    f"{place}: where the source's first record is in {copy.topic} is not known: {found.detail}"
+                )
+            copy_to = found.to_offset
+        before = records(link.destination, copy, copy_start, copy_to)
+        after = records(link.source, place, source_from, point.offset or 0, skipped=one.skipped_producers)
+        left_out = [
+            range(entry.first, entry.end)
+            for entry in one.on_record
+            if entry.side == "source" and str(Reason.TAIL_COPIED) not in entry.cause
+        ]
+        wanted = (record for record in after if not any(record.offset in offsets for offsets in left_out))
+        return _Stream(before, wanted, *groups.marks(copy, copy_to))
+
+    def _verify(self, target: TopicPartition, stream: "_Stream", groups: GroupOffsets) -> int:
+        """Compare the written records with those read before; return the end of the partition."""
+        end = settled_end(self._destination, target)
+        known = _Stream(iter(()), records(self._link.destination, target, 0, end), (), ())
+        places_of = groups.places(target.partition, stream.indexes, end)
+        for number, record in enumerate(known):
+            places_of.see(number, record.offset)
+        if (known.count, known.digest) != (stream.count, stream.digest):
+            raise StateError(
+                f"{target}: {known.count:,} records were read again, {stream.count:,} were written, and they are not the same",
+                hint=f"delete topic {target.topic}, then repair again",
+            )
+        return end
+
+    def _publish(self, topic_id: str, ends: Mapping[int, int]) -> None:
+        """Record the offsets at which the link continues in the new topic, once its settings name it."""
+        link, into = self._link, self._repair.into
+        now_ms, runs = unix_ms(), []
+        for number, end in ends.items():
+            place = TopicPartition(self._repair.topic, number)
+            point = self._points[place]
+            new = NewPartition(into, point.topic.source_id, topic_id, point.offset or 0, end)
+            runs.append(new.first_run(place, now_ms))
+        copies = MovedCopies(
+            moved_in=into,
+            topic_id=topic_id,
+            link=link.name,
+            source=self._source.cluster_id,
+            ends=tuple(ends[number] for number in sorted(ends)),
+        )
+        if any(copies.ends):
+            register_moved_in(self._destination, [copies], None)
+        with link.state() as state, link.publisher().exclusive(state) as publication:
+            if not all(plan.stopped for plan in state.plans.values()):
+                raise PlanConflict(
+                    f"link {link.name}: repairing {self._repair.topic}: it was started; {into} is not used"
+                )
+            publication.publish((), runs)
+
+
+class _Stream:
+    """Records in order: earlier ones of the old copy, then those of the source.
+
+    Attributes:
+        count, digest: of the records so far.
+        indexes: (whether it is an offset of the old copy, offset) -> number of records before it, of the offsets that were
+            asked for.
+    """
+
+    def __init__(
+        self, before: Iterator[Record], after: Iterator[Record], copy_marks: Sequence[int], source_marks: Sequence[int]
+    ) -> None:
+        self._parts = (True, before, deque(sorted(copy_marks))), (False, after, deque(sorted(source_marks)))
+        self._hash = blake2b(digest_size=_DIGEST_BYTES)
+        self.count = 0
+        self.indexes: dict[tuple[bool, int], int] = {}
+
+    @property
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+    def __iter__(self) -> Iterator[Record]:
+        for is_copy, found, marks in self._parts:
+            for record in found:
+                while marks and marks[0] <= record.offset:
+                    self.indexes[is_copy, marks.popleft()] = self.count
+                self._hash.update(digest_of(record))
+                self.count += 1
+                yield record
+            self.indexes.update({(is_copy, mark): self.count for mark in marks})
+
+
+def _write(writer: TransactionalWriter, doing: str, target: TopicPartition, chunk: Sequence[Record]) -> None:
+    with writer.transaction(doing):
+        for record in chunk:
+            writer.produce(
+                doing,
+                topic=target.topic,
+                partition=target.partition,
+                key=record.key,
+                value=record.value,
+                headers=list(record.headers),
+                timestamp=record.timestamp_ms,
+            )
+
+
+def _size(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"")

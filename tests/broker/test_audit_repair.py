@@ -1,0 +1,176 @@
+"""Topics that differ are repaired on real brokers: compared record by record, groups and the link go on in them."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from strait.control.link_status import link_groups
+from strait.control.pausing import set_stopped
+from strait.control.repair.carrying_out import repair
+from strait.control.repair.plan import repair_plan
+from strait.errors import ConfigError, StateError
+from strait.kafka.admin import Admin, NewTopic
+from strait.model import TopicPartition
+from support.fixtures.waiting import eventually
+from support.kafka.groups import commit, committed
+from support.kafka.records import read_all
+from support.kafka.rot import rot_in
+from support.kafka.topics import delete_before
+from support.links.auditing import planned_between
+from support.links.mesh import Mesh
+
+pytestmark = pytest.mark.broker
+
+LINK = ("a", "b")
+MakeLink = Callable[..., Mesh]
+
+
+@pytest.fixture
+def make_link(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[MakeLink]:
+    made: list[Mesh] = []
+
+    def make(**configs: str) -> Mesh:
+        both = {"a": clusters.source, "b": clusters.destination}
+        link = Mesh(clusters=both, links=[LINK], topic=topic_name, folder=tmp_path, rule={})
+        made.append(link)
+        Admin(clusters.source.client_properties, "a").create([NewTopic(topic_name, 2, 1, configs)])
+        link.start(LINK)
+        link.until_ready(LINK)
+        return link
+
+    yield make
+    for link in made:
+        link.stop()
+
+
+def fill(link: Mesh, records: int, *, keys: int = 0) -> None:
+    producer = Producer(link.clusters["a"].client_properties | {"linger.ms": 20, "batch.num.messages": 50})
+    for number in range(records):
+        key = b"%d" % (number % keys if keys else number)
+        producer.produce(link.topic, b"value %d" % number, key, number % 2, headers=[("n", b"%d" % number)])
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def at_rest(link: Mesh) -> None:
+    eventually(
+        lambda: all(row.state == "caught_up" for row in link_groups(link.handle(LINK)).rows), what="all is copied"
+    )
+    set_stopped(link.handle(LINK), stopped=True, by="a test")
+    eventually(
+        lambda: all(slot.silent for group in link_groups(link.handle(LINK)).groups for slot in group.slots),
+        what="no slot reports",
+        within_seconds=60,
+    )
+
+
+def audited(link: Mesh, folder: Path) -> Any:
+    found = planned_between(link.clusters["a"], link.clusters["b"], link.name(LINK))()
+    found.write(folder)
+    return found
+
+
+def contents(link: Mesh, cluster: str, topic: str) -> list[list[Any]]:
+    rows = read_all(link.clusters[cluster], topic, 2)
+    return [[(one.key, one.value, one.headers, one.timestamp) for one in part] for part in rows]
+
+
+def test_a_damaged_topic_is_copied_again_and_link_and_groups_go_on_in_it(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    """Some of its records are on the old copy alone."""
+    link = make_link()
+    fill(link, 2000)
+    at_rest(link)
+    a, b = link.clusters["a"], link.clusters["b"]
+    original = contents(link, "a", topic_name)
+    commit(b, f"{topic_name}-g", {TopicPartition(topic_name, 0): 120, TopicPartition(topic_name, 1): 700})
+    delete_before(a, topic_name, {0: 333})
+    rot = rot_in(b.directory, topic_name, 1, random.Random(7), lambda batch: batch.size - 20)
+    rot.flip()
+    found = audited(link, tmp_path / "audit")
+    assert found.body["verdict"] == "different"
+
+    plan = repair_plan(tmp_path / "audit")
+    assert [(one.topic, one.way, one.into) for one in plan.topics] == [(topic_name, "copy", f"{topic_name}.repaired")]
+    told: list[str] = []
+    (done,) = repair(link.handle(LINK), plan, told.append)
+    assert (done.records, done.groups, done.groups_left) == (2000, {f"{topic_name}-g": 2}, {}), told
+    assert contents(link, "b", done.into) == original
+    with pytest.raises(ConfigError, match="exists already"):
+        repair(link.handle(LINK), plan, told.append)
+
+    new = read_all(b, done.into, 2)
+    offsets = committed(b, f"{topic_name}-g", done.into)
+    for partition, old in ((0, 120), (1, 700)):
+        at = offsets[partition]
+        assert next(one.key for one in new[partition] if one.offset >= at) == original[partition][old][0]
+
+    link.rule = {"naming": {"policy": "suffix", "suffix": ".repaired"}}
+    (tmp_path / f"{link.name(LINK)}.json").unlink()  # `start` applies the settings, and writes the spec again
+    link.restart(LINK)
+    fill(link, 100)
+    eventually(lambda: sum(map(len, read_all(b, done.into, 2))) >= 2100, what="the link goes on in it")
+    at_rest(link)
+    now = contents(link, "b", done.into)
+    assert [part[:1000] for part in now] == original
+    assert [part[1000:] for part in now] == [part[-50:] for part in contents(link, "a", topic_name)]
+    again = planned_between(a, b, link.name(LINK))()
+    assert again.unexplained == {}, again.differences
+    assert again.body["verdict"] in ("equal", "explained", "incomplete"), again.body
+
+
+def test_the_newest_value_of_each_key_that_differs_is_appended_to_a_compacted_topic(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    link = make_link(**{"cleanup.policy": "compact"})
+    fill(link, 400, keys=50)
+    at_rest(link)
+    foreign = Producer(link.clusters["b"].client_properties)
+    for key, value in ((b"4", b"wrong"), (b"6", None), (b"nowhere", b"extra")):
+        foreign.produce(topic_name, value, key, 0)
+    assert foreign.flush(30) == 0
+    found = audited(link, tmp_path / "audit")
+    assert found.body["verdict"] == "different"
+    plan = repair_plan(tmp_path / "audit")
+    assert [(one.way, one.into) for one in plan.topics] == [("append", topic_name)]
+    told: list[str] = []
+    (done,) = repair(link.handle(LINK), plan, told.append)
+    assert done.records == 3, told
+    assert newest(contents(link, "b", topic_name)) == newest(contents(link, "a", topic_name))
+    (again,) = repair(link.handle(LINK), plan, told.append)
+    assert again.records == 0, "run again, it changes nothing"
+
+    link.restart(LINK)
+    fill(link, 100, keys=50)
+    at_rest(link)
+    assert newest(contents(link, "b", topic_name)) == newest(contents(link, "a", topic_name))
+
+
+def newest(parts: list[list[Any]]) -> list[dict[bytes, Any]]:
+    """Of each key that is not deleted its newest record."""
+    found = [{row[0]: row[1:] for row in part} for part in parts]
+    return [{key: row for key, row in part.items() if row[0] is not None} for part in found]
+
+
+def test_a_link_at_work_and_a_damaged_source_are_not_repaired(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    link = make_link()
+    fill(link, 1000)
+    eventually(
+        lambda: all(row.state == "caught_up" for row in link_groups(link.handle(LINK)).rows), what="all is copied"
+    )
+    rot = rot_in(link.clusters["a"].directory, topic_name, 1, random.Random(7), lambda batch: batch.size - 20)
+    rot.flip()
+    audited(link, tmp_path / "audit")
+    plan = repair_plan(tmp_path / "audit")
+    with pytest.raises(ConfigError, match="not stopped"):
+        repair(link.handle(LINK), plan, lambda _: None)
+    at_rest(link)
+    with pytest.raises(StateError, match="is damaged, so its records cannot be copied"):
+        repair(link.handle(LINK), plan, lambda _: None)
