@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from strait.waiting import unix_ms
 from strait_airflow.assets import HOURS, hours_in, topic_of
+from strait_airflow.lineage import emit_lineage
 from strait_airflow.noticing import ACTED, Acted
 from strait_airflow.noticing import HOURS as FACT
 
@@ -106,6 +107,7 @@ def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, A
                 asset = assets[topic]
                 outlet: Any = context["outlet_events"][asset]
                 outlet.extra = {HOURS: events}
+                emit_lineage(of, events.values())
                 outlet.partition_keys = tuple(map(key_of, found))  # a set would lose their order
                 task: Any = context["task"]
                 task.outlets.append(asset)
