@@ -92,6 +92,18 @@ def reject(output: OutputOption = Output.TABLE) -> None:
     )
 
 
+@app.command(cls=Command, epilog=examples("demo kill"))
+def kill(output: OutputOption = Output.TABLE) -> None:
+    """Kill the application that replicates from source to destination, to see that Airflow submits it again."""
+    killed = Parts(DemoFolder()).kill_application()
+    if not killed:
+        raise SetupError("demo kill: no application is running", hint="`strait demo status` shows the demo")
+    if output.structured:
+        output.write({"pids": killed})
+        return
+    echo(f"Killed {len(killed)} processes. Airflow submits the application again within seconds.")
+
+
 @app.command(cls=Command, epilog=examples("demo down"))
 def down(output: OutputOption = Output.TABLE) -> None:
     """Stop the demo and delete its data. The downloaded jars stay."""

@@ -154,6 +154,8 @@ _EXAMPLES = {
         strait demo status""",
     "demo reject": """
         strait demo reject""",
+    "demo kill": """
+        strait demo kill""",
     "demo down": """
         strait demo down""",
     "demo logs": """

@@ -1,5 +1,6 @@
 """The parts of a running demo. Any process can find them from its directory, and stop them so that none is left."""
 
+import contextlib
 import signal
 from collections import defaultdict
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from strait.config.naming import application_name
-from strait.demo.folder import DESTINATION, LINKS, SOURCE, DemoFolder
+from strait.demo.folder import DESTINATION, LINK, LINKS, SOURCE, DemoFolder
 from strait.embedded.kafka import Cluster
 from strait.errors import SetupError
 from strait.launch import processes
@@ -50,6 +51,14 @@ class Parts:
         for submission, several in processes.find(self._folder.applications.resolve()).items():
             found[submission.parent.name] += several
         return dict(found)
+
+    def kill_application(self) -> list[int]:
+        """Kill the application from source to destination. Return its process IDs; empty: none was running."""
+        mine = self.applications().get(application_name(LINK, "default"), [])
+        for process in mine:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        return sorted(process.pid for process in mine)
 
     def stop(self, tell: Callable[[str], None]) -> None:
         """Stop every part; before each one, call ``tell`` with its name. The files of the parts stay.

@@ -77,7 +77,6 @@ def _groups(status: DemoStatus) -> str:
 
 
 def _ideas(status: DemoStatus) -> str:
-    kill = " ".join(map(str, status.application_pids))
     ideas = (
         (f"{status.page_url}", "what both links do, what waits and why, consumer groups"),
         (f"in Airflow, Admin, Variables: edit strait_topics_{LINK}", "what is copied changes within seconds"),
@@ -90,7 +89,7 @@ def _ideas(status: DemoStatus) -> str:
             f"strait groups {LINK} -f {_typed(status.links_file)}",
             "where the group billing would continue on the destination",
         ),
-        (f"kill -9 {kill}", "Airflow submits the application again; why it ended is in the task's log"),
+        ("strait demo kill", "Airflow submits the application again; why it ended is in the task's log"),
         ("strait demo status", "the table again"),
         ("strait demo logs", "what each part says"),
         ("strait demo down", "ends all of it and leaves nothing"),

@@ -127,7 +127,7 @@ def test_every_command_has_examples_that_can_be_typed_on_its_help_page() -> None
 
 def test_a_group_of_commands_shows_an_example_of_each() -> None:
     groups = {name.split()[1] for name in doc_tables.commands() if len(name.split()) == 3}
-    groups -= {name.split()[1] for name in doc_tables.commands() if len(name.split()) == 2}  # with examples themselves
+    groups -= {"demo", "audit"}  # their help is that of the command that they run without a name
     assert groups >= {"quarantine", "tail", "offsets", "import"}
     for group in groups:
         shown = CliRunner().invoke(app, [group, "-h"]).stdout.partition("Examples:")[2]

@@ -33,7 +33,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_to_copy_stands_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     show(STATUS)
     lines = capsys.readouterr().out.splitlines()
-    assert "  kill -9 " + " ".join(map(str, PIDS)) in lines
+    assert "  strait demo kill" in lines
     assert "  strait groups shop -f /home/me/.strait/demo/links.yaml" in lines
 
 
@@ -59,4 +59,4 @@ def test_a_part_that_does_not_run_is_named_and_nothing_is_proposed(capsys: pytes
     show(replace(STATUS, parts={"source": True, "application-back": False}))
     shown = capsys.readouterr().out
     assert "Not running: application-back." in shown
-    assert "kill -9" not in shown
+    assert "demo kill" not in shown
