@@ -208,7 +208,8 @@ def pause(links: tuple[str, ...]) -> DAG:
 
             context = get_current_context()
             asked, by = context["params"], context["dag_run"].triggering_user_name
-            return pausing.change(asked["link"], asked["action"], asked["what"], asked["reason"], by or "Airflow")
+            given = (asked["link"], asked["action"], asked["what"], asked["reason"], by or "Airflow")
+            return pausing.change(*given, asked["count"])
 
         change()
 

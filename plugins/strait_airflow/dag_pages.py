@@ -46,6 +46,8 @@ time and the reason.
 A topic that was deleted on one side waits for a decision (`destination_deleted`, `destination_recreated`,
 `source_recreated`). Trigger the DAG with the topic in `what` and `continue` or `restart` as `action`: replication
 resumes from the last confirmed record, or copies the topic again from its first one, with the next plan.
+
+`acknowledge` as `action` keeps with the losses of `what`, or of the whole link, who has taken note of them, and the reason.
 """
 
 QUARANTINE_PAGE = """

@@ -10,11 +10,18 @@ def pause_params(links: tuple[str, ...]) -> Params:
         "link": Param(links[0], enum=list(links)),
         "action": Param(
             "pause",
-            enum=["pause", "resume", "continue", "restart"],
-            description="continue, restart: decide about a topic that was deleted on one side.",
+            enum=["pause", "resume", "continue", "restart", "acknowledge"],
+            description="continue, restart: decide about a topic that was deleted on one side; acknowledge: take note of "
+            "losses.",
         ),
         "what": Param("", type="string", description="TOPIC or TOPIC:PARTITION; empty: the whole link."),
         "reason": Param("", type="string", description="Reason, shown in `strait status`."),
+        "count": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="With acknowledge: losses that you have seen; none: all.",
+        ),
     }
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from strait.control.acknowledging import acknowledge
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Loss
 from strait.state.topics import ensure_state_topics
 from strait.state.writer import StateWriter
@@ -204,14 +206,52 @@ def test_losses_are_listed_for_people_and_programs(tmp_path: Path, clusters: Any
     shown = strait(tmp_path, "losses", *where).stdout
     assert "2023-11-14 22:13:20  orders-3  source  1,000  2,000  continued  source_data_lost: why" in shown
     assert json.loads(strait(tmp_path, "losses", *where, "--json").stdout) == [
-        {"schema_version": 1, **loss.model_dump()}
+        {"schema_version": 1, **loss.model_dump(), "acknowledged": None}
     ]
     assert json.loads(strait(tmp_path, "losses", *where, "--json", "orders").stdout) == [
-        {"schema_version": 1, **loss.model_dump()}
+        {"schema_version": 1, **loss.model_dump(), "acknowledged": None}
     ]
     done = strait(tmp_path, "losses", *where, "order")
     assert (done.returncode, done.stdout) == (2, "")
     assert "neither its plan nor its loss log has a topic 'order'; did you mean 'orders'?" in done.stderr
+
+
+@pytest.mark.core
+def test_losses_are_acknowledged_in_the_links_state_and_later_ones_are_new(
+    tmp_path: Path, clusters: Any, topic_name: str
+) -> None:
+    link = "l" + topic_name[-8:]
+    properties = clusters.destination.client_properties
+    path = links_file(tmp_path, clusters.source.client_properties, properties)
+    path.write_text(path.read_text().replace("a-to-b", link))
+    where = ("--config", str(path), "--link", link)
+    ensure_state_topics(Admin(properties, "b"), link, None)
+    said = ("--acknowledge", "--by", "ann", "--reason", "test data")
+    done = strait(tmp_path, "losses", *where, *said)
+    assert (done.returncode, "no loss is left to acknowledge" in done.stderr) == (2, True)
+    place = {"link": link, "topic": "orders", "side": "source", "from_offset": 1000, "to_offset": 2000}
+    writer = StateWriter(properties, "b", link)
+
+    def lose(partition: int) -> None:
+        loss = Loss(cause="source_data_lost", at_ms=1, action="continued", detail="", partition=partition, **place)
+        writer.write_loss(loss)
+        assert writer.flush(60)
+
+    lose(0)
+    lose(1)
+    of = ConfiguredLink.load(path, link)
+    acknowledge(of, by="page", reason="", count=1)  # has seen the first alone
+    found = json.loads(strait(tmp_path, "losses", *where, "--new", "--json").stdout)
+    assert [loss["partition"] for loss in found] == [1]
+    assert strait(tmp_path, "losses", *where, *said).stdout == f"link {link}: 2 losses are acknowledged by ann\n"
+    lose(2)
+    with of.state("losses") as state:
+        state.catch_up()
+        assert state.trouble is None
+        assert [said and said.by for said in state.loss_acknowledgements] == ["page", "ann", None]
+    shown = strait(tmp_path, "losses", *where).stdout.splitlines()
+    assert [line.endswith(": test data") for line in shown] == [False, False, True, False]
+    assert shown[-1].endswith("new")
 
 
 @pytest.mark.core

@@ -497,7 +497,7 @@ def test_the_loss_ledger_has_each_loss_once_and_each_decision(cluster: Cluster, 
         assert state.losses == (told[0], told[2], told[3])
         write_raw(cluster, naming.losses_topic(link), *encode(loss("another")))
         state.catch_up()
-        assert "it is a loss of link 'another'" in str(state.trouble)
+        assert "it is a record of link 'another'" in str(state.trouble)
         assert len(state.losses) == 3
 
 

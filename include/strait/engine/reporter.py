@@ -71,7 +71,7 @@ class Reporter:
             self._forget(place)
         rows = [self._row(partition, at_ms) for partition in self._take(now)]
         whole = now >= self._whole_at
-        p99 = None
+        p50 = p99 = None
         if whole:
             self._whole_at = now + WHOLE_SECONDS
             report = self._metrics.report(
@@ -81,7 +81,7 @@ class Reporter:
                 recoveries=self._recoveries,
                 heartbeat=self._heartbeat(now),
             )
-            p99 = report.latency_ms_p99
+            p50, p99 = report.latency_ms_p50, report.latency_ms_p99
             yield report
         if rows or left or not whole:
             yield self._metrics.changes(plan_version, now, rows, left)
@@ -90,6 +90,7 @@ class Reporter:
             self._metrics.totals,
             lag_records=self._lag_records if self._known else None,
             lag_seconds=self._lag_seconds(at_ms) if whole and self._known else None,
+            latency_ms_p50=p50,
             latency_ms_p99=p99,
         )
         self.next_at = now + (_SOON_SECONDS if self._changes.urgent else REPORT_SECONDS)

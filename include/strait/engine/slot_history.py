@@ -16,6 +16,7 @@ class _Span:
         self.totals = totals
         self.lag_records: int | None = None
         self.lag_seconds: float | None = None
+        self.latency_ms_p50: float | None = None
         self.latency_ms_p99: float | None = None
 
     def is_over(self, now_ms: int) -> bool:
@@ -32,6 +33,7 @@ class _Span:
             bytes=totals[1] - self.totals[1],
             lag_records=self.lag_records,
             lag_seconds=self.lag_seconds,
+            latency_ms_p50=self.latency_ms_p50,
             latency_ms_p99=self.latency_ms_p99,
         )
 
@@ -51,6 +53,7 @@ class SlotHistory:
         *,
         lag_records: int | None,
         lag_seconds: float | None,
+        latency_ms_p50: float | None = None,
         latency_ms_p99: float | None,
     ) -> list[HistoryPoint]:
         """Add current values and return the completed points. ``totals``: records and bytes since the start."""
@@ -64,6 +67,7 @@ class SlotHistory:
             lag = _most(span.lag_records, lag_records)
             span.lag_records = None if lag is None else int(lag)
             span.lag_seconds = _most(span.lag_seconds, lag_seconds)
+            span.latency_ms_p50 = _most(span.latency_ms_p50, latency_ms_p50)
             span.latency_ms_p99 = _most(span.latency_ms_p99, latency_ms_p99)
         return over
 

@@ -11,7 +11,7 @@ from strait.planning.status.words import STATES
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.report_records import Report
-from strait.state.schema import Loss, Plan
+from strait.state.schema import Loss, LossAcknowledgement, Plan
 from strait.state.verified import Verified
 
 Slot = tuple[str, int]
@@ -28,11 +28,12 @@ class Observation:
         statuses: one of each task group.
         reports: (task group, slot) -> the parts of its newest report.
         applications: (task group, slot) -> number of applications that have reported since the exporter started.
-        losses: the newest; ``loss_counts``: (cause, action) -> number of all losses.
+        losses: the newest; ``loss_acknowledgements``: of each of them; None or missing: it is new. ``loss_counts``: (cause, action) -> number of all losses.
         quarantined: source topic -> number of unresolved records in quarantine.
         needs: the actions of an operator that the link needs, as far as they show in its state.
         failovers: the newest of each kind that has ended.
         audited: source topic -> its verification by audits.
+        pool: pool whose application also runs slots of other links; "": the link is in none.
     """
 
     link: str
@@ -45,12 +46,19 @@ class Observation:
     reports: Mapping[Slot, tuple[Report, ...]] = field(default_factory=dict)
     applications: Mapping[Slot, int] = field(default_factory=dict)
     losses: tuple[Loss, ...] = ()
+    loss_acknowledgements: tuple[LossAcknowledgement | None, ...] = ()
     loss_counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     quarantined: Mapping[str, int] = field(default_factory=dict)
     group_sync: GroupSyncReport | None = None
     failovers: Mapping[str, Failover] = field(default_factory=dict)
     audited: Mapping[str, Verified] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
+    pool: str = ""
+
+    @property
+    def new_losses(self) -> int:
+        """Number of the newest losses that no operator has acknowledged."""
+        return len(self.losses) - sum(said is not None for said in self.loss_acknowledgements)
 
     @property
     def summary(self) -> LinkSummary:

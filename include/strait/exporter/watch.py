@@ -73,12 +73,14 @@ class LinkFollower(BackgroundWatch[Observation]):
             reports=dict(state.reports),
             applications={slot: len(heard) for slot, heard in self._applications.items()},
             losses=state.losses,
+            loss_acknowledgements=state.loss_acknowledgements,
             loss_counts=dict(state.loss_counts),
             quarantined=quarantined,
             group_sync=state.group_sync,
             failovers=failovers,
             audited=verified((topic for plan in plans.values() for topic in plan.topics), results),
             needs=needs.of(state, statuses),
+            pool=link.settings.pool or "",
         )
 
     def _counted(self, status: Status) -> Status:

@@ -21,6 +21,7 @@ from strait.state.keys import (
     Key,
     LedgerKey,
     LedgerMarkKey,
+    LossAcknowledgementKey,
     LossKey,
     MovedCopiesKey,
     PlanKey,
@@ -36,7 +37,7 @@ from strait.state.offset_map import check_gaps
 from strait.state.record import Record
 from strait.state.report_changes import KEPT, SPANS_MS, FailureReport, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.report_records import Report
-from strait.state.schema import Loss, OffsetMapping, Plan, Registration
+from strait.state.schema import Loss, LossAcknowledgement, OffsetMapping, Plan, Registration
 
 _V = 1
 _SHOWN = 200  # maximum characters of foreign text in an error
@@ -54,6 +55,7 @@ Value = TypeVar(
     LedgerPart,
     LedgerMark,
     Loss,
+    LossAcknowledgement,
     Registration,
     MovedCopies,
     Failover,
@@ -79,6 +81,7 @@ AnyValue = (
     | LedgerPart
     | LedgerMark
     | Loss
+    | LossAcknowledgement
     | Registration
     | MovedCopies
     | Failover
@@ -102,6 +105,8 @@ def key_of(value: AnyValue) -> Key:
             cause=value.cause,
             from_offset=value.from_offset,
         )
+    if isinstance(value, LossAcknowledgement):
+        return LossAcknowledgementKey(acknowledged=value.topic)
     if isinstance(value, Registration):
         return ProducerKey(producer_id=value.producer_id)
     if isinstance(value, MovedCopies):
@@ -147,6 +152,11 @@ def _history_key(point: HistoryPoint) -> HistoryKey:
 def kind_of_ledger(raw_key: bytes | None) -> "type[LedgerPart] | type[LedgerMark]":
     """Return the type of a record of the ledger topic."""
     return LedgerMark if raw_key is not None and raw_key.startswith(b'{"written":') else LedgerPart
+
+
+def is_acknowledgement(raw_key: bytes | None) -> bool:
+    """Return whether a record of the losses topic acknowledges losses."""
+    return raw_key is not None and raw_key.startswith(b'{"acknowledged":')
 
 
 def is_of_moved_copies(raw_key: bytes | None) -> bool:

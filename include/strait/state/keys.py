@@ -79,6 +79,12 @@ class LossKey(Record):
     from_offset: Offset
 
 
+class LossAcknowledgementKey(Record):
+    """Key of the losses topic, for acknowledgements of losses; ``acknowledged``: the topic."""
+
+    acknowledged: str
+
+
 class FailoverKey(Record):
     """Key of the failovers topic."""
 
@@ -117,6 +123,7 @@ StateKey = (
     | LedgerKey
     | LedgerMarkKey
     | LossKey
+    | LossAcknowledgementKey
     | ProducerKey
     | MovedCopiesKey
     | FailoverKey

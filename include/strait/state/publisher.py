@@ -26,7 +26,7 @@ from strait.kafka.clients import Watch, ask, make_producer
 from strait.kafka.verified import identify
 from strait.state.codec import encode
 from strait.state.reader import StateReader
-from strait.state.schema import Loss, OffsetMapping, Plan
+from strait.state.schema import Loss, LossAcknowledgement, OffsetMapping, Plan
 from strait.state.signing import Keys, Proof, with_key
 
 _LARGEST_PLAN_BYTES = 100 << 20  # before compression; the topic accepts about a tenth of that, compressed
@@ -121,7 +121,7 @@ class Publication:
         self,
         plans: Sequence[Plan],
         first_runs: Iterable[OffsetMapping] = (),
-        losses: Iterable[Loss] = (),
+        losses: Iterable[Loss | LossAcknowledgement] = (),
         forgotten: Iterable[OffsetMapping] = (),
         records: Iterable[CopiedRecord] = (),
         *,

@@ -82,4 +82,5 @@ class HistoryPoint(Record):
     bytes: int = Field(0, description="Copied in this time, as they are on the wire.")
     lag_records: int | None = Field(None, description="Of all partitions, at most; None: of none was it known.")
     lag_seconds: float | None = Field(None, description="Of the partition furthest behind, at most.")
-    latency_ms_p99: float | None = Field(None, description="Of a minute, at most; None: no data.")
+    latency_ms_p99: float | None = Field(None, description="Of some seconds, at most; None: no data.")
+    latency_ms_p50: float | None = Field(None, description="The same; older versions do not have it.")

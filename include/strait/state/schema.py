@@ -10,6 +10,7 @@ failovers key {"failover"}                                   value Failover, ret
 audits   key {"audit"}                                       value Audit, retained forever
 verified key {"verified", "kind"}                            value TopicResult  compacted
 losses   key {"topic", "partition", "side", "cause", "from_offset"} value Loss, retained forever
+         key {"acknowledged"}                                value LossAcknowledgement
 
 and, shared by all links into a cluster, strait.producers:
 
@@ -314,3 +315,16 @@ class Loss(Record):
     at_ms: int = Field(ge=0)
     action: Literal["halted", "continued", "restarted"]
     detail: Told
+
+
+class LossAcknowledgement(Record):
+    """An operator has taken note of losses: of the first ``count`` entries of the loss log, or of those of one topic. It
+    covers no entry that follows it in the log. Versions without it report it as unreadable."""
+
+    v: Literal[1] = 1
+    link: str
+    topic: str = Field("", description="Source topic; empty: all of them.")
+    count: Offset
+    by: Told
+    at_ms: int = Field(ge=0)
+    reason: Told = ""

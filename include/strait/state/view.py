@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple
 
 from strait.config import naming
 from strait.errors import StateError
-from strait.state.codec import Unreadable, decode, decode_key, decode_report
+from strait.state.codec import Unreadable, decode, decode_key, decode_report, is_acknowledgement
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.keys import PlanKey
 from strait.state.report_changes import FailureReport
 from strait.state.report_records import Report
 from strait.state.runs import RunsByPartition
-from strait.state.schema import Loss, OffsetMapping, Plan
+from strait.state.schema import Loss, LossAcknowledgement, OffsetMapping, Plan
 from strait.state.signing import Headers, Keys, Proof
 from strait.state.slot_reports import SlotReports
 
@@ -39,6 +39,14 @@ class Place(NamedTuple):
 _COMPARED = 10  # this many times ``most`` digests are remembered, to detect repeated losses
 
 
+class _Entry(NamedTuple):
+    """A loss, and its number in the loss log: among all, and among those of its topic."""
+
+    loss: Loss
+    number: int
+    of_topic: int
+
+
 class LossLog:
     """Losses in log order; a loss that several slots, or a restarted one, wrote again is included once.
 
@@ -51,13 +59,38 @@ class LossLog:
 
     def __init__(self, most: int | None = None) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
-        self._newest: deque[Loss] = deque(maxlen=most)
+        self._newest: deque[_Entry] = deque(maxlen=most)
+        self._totals: Counter[str] = Counter()
+        self._acknowledged: dict[str, list[LossAcknowledgement]] = defaultdict(list)
         self._known: OrderedDict[bytes, None] = OrderedDict()
         self._most = most
 
     @property
     def newest(self) -> tuple[Loss, ...]:
-        return tuple(self._newest)
+        return tuple(entry.loss for entry in self._newest)
+
+    @property
+    def acknowledgements(self) -> tuple[LossAcknowledgement | None, ...]:
+        """Of each of the newest, in the same order, its acknowledgement; None: it has none."""
+        return tuple(map(self._acknowledgement, self._newest))
+
+    def total(self, topic: str = "") -> int:
+        """Return the number of all losses, or of those of one topic."""
+        return self._totals[topic]
+
+    def acknowledge(self, said: LossAcknowledgement) -> None:
+        """Add an acknowledgement of losses that precede it in the log."""
+        covers = min(said.count, self._totals[said.topic])
+        before = self._acknowledged[said.topic]
+        if covers > (before[-1].count if before else 0):
+            before.append(said.model_copy(update={"count": covers}))
+
+    def _acknowledgement(self, entry: "_Entry") -> LossAcknowledgement | None:
+        numbers = (("", entry.number), (entry.loss.topic, entry.of_topic))
+        covering = [
+            said for scope, number in numbers for said in self._acknowledged.get(scope, ()) if number <= said.count
+        ]
+        return min(covering, key=lambda said: said.at_ms, default=None)
 
     def take(self, loss: Loss) -> None:
         """Add one entry, unless it repeats an earlier one."""
@@ -70,7 +103,8 @@ class LossLog:
         if self._most is not None and len(self._known) > self._most * _COMPARED:
             self._known.popitem(last=False)
         self.counts[str(loss.cause), loss.action] += 1
-        self._newest.append(loss)
+        self._totals.update(("", loss.topic))
+        self._newest.append(_Entry(loss, self._totals[""], self._totals[loss.topic]))
 
 
 class StateView:
@@ -118,7 +152,7 @@ class StateView:
             elif kind == "map":
                 self.runs.put(raw_key, raw_value, place.offset)
             elif kind == "losses":
-                self._take_loss(decode(Loss, raw_key, raw_value))
+                self._take_of_losses(raw_key, raw_value)
             elif isinstance(report := decode_report(raw_key, raw_value), GroupSyncReport):
                 self.group_sync = report
             else:
@@ -143,10 +177,15 @@ class StateView:
         self.plans[plan.group] = plan
         self.proofs[plan.group] = proof
 
-    def _take_loss(self, loss: Loss) -> None:
-        if loss.link != self._link:
-            raise Unreadable(f"it is a loss of link {loss.link!r}")
-        self.losses.take(loss)
+    def _take_of_losses(self, raw_key: bytes | None, raw_value: bytes) -> None:
+        acknowledged = is_acknowledgement(raw_key)
+        found = decode(LossAcknowledgement, raw_key, raw_value) if acknowledged else decode(Loss, raw_key, raw_value)
+        if found.link != self._link:
+            raise Unreadable(f"it is a record of link {found.link!r}")
+        if isinstance(found, Loss):
+            self.losses.take(found)
+        else:
+            self.losses.acknowledge(found)
 
     def _forget(self, kind: Kind, raw_key: bytes | None) -> bool:
         if kind == "map":
@@ -211,6 +250,11 @@ class ReadState(ABC):
     def losses(self) -> tuple[Loss, ...]:
         """The loss log, in log order: the newest entries, or all of them."""
         return self.view.losses.newest
+
+    @property
+    def loss_acknowledgements(self) -> tuple[LossAcknowledgement | None, ...]:
+        """Of each of the ``losses``, in the same order, its acknowledgement; None: it is new."""
+        return self.view.losses.acknowledgements
 
     @property
     def loss_counts(self) -> Mapping[tuple[str, str], int]:

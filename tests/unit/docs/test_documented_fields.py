@@ -15,6 +15,7 @@ from strait.state.schema import (
     GivenAcl,
     LeftTopic,
     Loss,
+    LossAcknowledgement,
     OffsetMapping,
     Plan,
     PlannedGroupSync,
@@ -57,6 +58,7 @@ def first_column(title: str) -> list[str]:
         ("The producers", list(Registration.model_fields)),
         ("Moved-in copies", list(MovedCopies.model_fields)),
         ("The loss log", list(Loss.model_fields)),
+        ("Acknowledged losses", list(LossAcknowledgement.model_fields)),
         ("The replication ledger", ["link", "application", *COLUMNS]),
     ],
 )

@@ -13,7 +13,7 @@ def observed(history: SlotHistory, from_ms: int, until_ms: int) -> list[HistoryP
     for at_ms in range(from_ms, until_ms, 1_000):
         totals = (at_ms - from_ms) // 100, 0
         points += history.observe(
-            at_ms, totals, lag_records=at_ms % 7, lag_seconds=None, latency_ms_p99=at_ms / HOUR_MS
+            at_ms, totals, lag_records=at_ms % 7, lag_seconds=None, latency_ms_p50=1.0, latency_ms_p99=at_ms / HOUR_MS
         )
     return points + history.close(until_ms, ((until_ms - from_ms) // 100, 0))
 
@@ -24,7 +24,7 @@ def test_each_minute_and_hour_is_told_once_and_what_was_not_known_stays_unknown(
     hours = [point for point in points if point.span == "hour"]
     assert [point.at_ms for point in minutes] == list(range(0, 2 * HOUR_MS, 60_000))
     assert [(point.records, point.seconds) for point in hours] == [(36_000, 3_600.0)] * 2
-    assert {(point.lag_records, point.lag_seconds) for point in minutes} == {(6, None)}
+    assert {(point.lag_records, point.lag_seconds, point.latency_ms_p50) for point in minutes} == {(6, None, 1.0)}
 
 
 def test_parts_of_an_hour_stand_beside_each_other_and_a_later_day_takes_their_place() -> None:

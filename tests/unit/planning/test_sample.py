@@ -15,14 +15,24 @@ def row(lag: int, seconds: float, partition: int = 0) -> PartitionReport:
 
 def test_all_slots_are_put_together_and_each_part_of_a_report_counts_once() -> None:
     two_parts = (
-        plain_report(records_per_second=10.0, bytes_per_second=100.0, latency_ms_p99=5.0, partitions=(row(1, 0.5),)),
         plain_report(
-            records_per_second=10.0, bytes_per_second=100.0, latency_ms_p99=5.0, partitions=(row(20, 3.0, 1),)
+            records_per_second=10.0,
+            bytes_per_second=100.0,
+            latency_ms_p50=2.0,
+            latency_ms_p99=5.0,
+            partitions=(row(1, 0.5),),
+        ),
+        plain_report(
+            records_per_second=10.0,
+            bytes_per_second=100.0,
+            latency_ms_p50=2.0,
+            latency_ms_p99=5.0,
+            partitions=(row(20, 3.0, 1),),
         ),
     )
     other = (plain_report(slot=1, records_per_second=1.0, partitions=(row(300, 1.0, 2), row(-1, 0.0, 3))),)
     found = sample_of(7, {("default", 0): two_parts, ("default", 1): other})
-    assert found == Sample(7, 11.0, 100.0, 321, 3.0, 5.0)
+    assert found == Sample(7, 11.0, 100.0, 321, 3.0, 5.0, 2.0)
 
 
 def test_a_partition_that_has_moved_to_another_slot_counts_once_by_its_newest_report() -> None:

@@ -18,6 +18,7 @@ class Sample(NamedTuple):
     lag_records: int | None = None
     lag_seconds: float | None = None
     latency_ms_p99: float | None = None
+    latency_ms_p50: float | None = None
 
 
 def sample_of(at_ms: int, reports: Reports) -> Sample:
@@ -30,7 +31,6 @@ def sample_of(at_ms: int, reports: Reports) -> Sample:
         if row.lag_records >= 0
     }
     rows = list(found.values())
-    latencies = [slot.latency_ms_p99 for slot in slots if slot.latency_ms_p99 is not None]
     if not slots:
         return Sample(at_ms)
     return Sample(
@@ -39,8 +39,13 @@ def sample_of(at_ms: int, reports: Reports) -> Sample:
         bytes_per_second=sum(slot.bytes_per_second for slot in slots),
         lag_records=sum(records for records, _ in rows) if rows else None,
         lag_seconds=max((seconds for _, seconds in rows), default=None),
-        latency_ms_p99=max(latencies, default=None),
+        latency_ms_p99=_most(slot.latency_ms_p99 for slot in slots),
+        latency_ms_p50=_most(slot.latency_ms_p50 for slot in slots),
     )
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def samples_of(points: Iterable[HistoryPoint], step_ms: int, since_ms: int, until_ms: int) -> list[Sample]:
@@ -66,6 +71,7 @@ def _sample(at_ms: int, slots: Collection[list[HistoryPoint]]) -> Sample:
         records_per_second=sum(sum(point.records for point in slot) / seconds for slot, seconds in observed),
         bytes_per_second=sum(sum(point.bytes for point in slot) / seconds for slot, seconds in observed),
         lag_records=sum(lags) if lags else None,
-        lag_seconds=max((point.lag_seconds for point in points if point.lag_seconds is not None), default=None),
-        latency_ms_p99=max((p.latency_ms_p99 for p in points if p.latency_ms_p99 is not None), default=None),
+        lag_seconds=_most(point.lag_seconds for point in points),
+        latency_ms_p99=_most(point.latency_ms_p99 for point in points),
+        latency_ms_p50=_most(point.latency_ms_p50 for point in points),
     )
