@@ -18,6 +18,7 @@ from strait_airflow.page.watches.polled import (
     APPLICATIONS,
     FAILOVERS,
     GROUPS,
+    HOURS,
     QUARANTINE,
     RUNS,
     Found,
@@ -106,6 +107,7 @@ observers = Observers(lambda link: LinkFollower(partial(_load, link), link, LOOK
 applications_observers = _polled(APPLICATIONS)
 failovers_observers = _polled(FAILOVERS)
 groups_observers = _polled(GROUPS)
+hours_observers = _polled(HOURS)
 quarantine_observers = _polled(QUARANTINE)
 runs_observers = _polled(RUNS)
 

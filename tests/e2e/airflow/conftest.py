@@ -4,10 +4,14 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Route, sync_playwright
 
+from strait.config.home import project_root
 from support.fixtures.clusters import pair
 from support.fixtures.page import VIEWER, Site, page_site
+
+STATIC = project_root() / "plugins/strait_airflow/page/static"
+SITE = "http://page.test/"
 
 
 @pytest.fixture(scope="package")
@@ -36,3 +40,19 @@ def page(site: Site, browser: Browser) -> Page:
 def viewer_page(site: Site, browser: Browser) -> Page:
     """The same for one who may read, and change nothing."""
     return site.open(browser, VIEWER)
+
+
+@pytest.fixture
+def scripts(browser: Browser) -> Iterator[Page]:
+    """An empty page without an Airflow that may load the files of Strait's."""
+
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(SITE)
+        body = (STATIC / name).read_text(encoding="utf-8") if name else "<!DOCTYPE html><main id=main></main>"
+        route.fulfill(body=body, content_type="text/javascript" if name else "text/html")
+
+    page = browser.new_page()
+    page.route("**/*", answer)
+    page.goto(SITE)
+    yield page
+    page.close()

@@ -25,7 +25,7 @@ OF_LINK = (
 )
 OF_LINK += ("/failover?id=x", "/history", "/runs?topic=orders&partition=0", "/applications", "/quarantine", "/topics")
 FILES = ("", "page.js", "link.js", "home.js", "page.css")
-ROUTES = (*FILES, "api/v1/links", "api/v1/history", *(f"api/v1/links/{READ}{path}" for path in OF_LINK))
+ROUTES = (*FILES, "api/v1/links", "api/v1/map", "api/v1/history", *(f"api/v1/links/{READ}{path}" for path in OF_LINK))
 
 
 @pytest.mark.parametrize("path", ROUTES)
@@ -70,6 +70,7 @@ def test_links_that_need_a_person_stand_first_and_their_names_are_text(site, pag
 def test_partitions_are_searched_sorted_filtered_and_paged(site, page):
     page.goto(site.url)
     page.get_by_role("link", name="shop", exact=True).click()
+    page.get_by_role("link", name="Partitions").click()
     rows = page.get_by_role("region", name="Partitions").locator("tbody tr")
     expect(page.locator("#range")).to_have_text("1–20 of 63", timeout=WAIT_MS)
     expect(rows).to_have_count(20)
@@ -90,7 +91,7 @@ def test_partitions_are_searched_sorted_filtered_and_paged(site, page):
 
 def test_a_new_look_takes_away_neither_what_is_selected_nor_where_the_keyboard_is(site, page):
     page.goto("about:blank")
-    page.goto(f"{site.url}#/link/{READ}")
+    page.goto(f"{site.url}#/link/{READ}/partitions")
     search = page.get_by_label("Topic contains")
     search.fill("orders")
     expect(page.locator("#range")).to_have_text("1–20 of 60")
@@ -130,7 +131,7 @@ def test_nothing_comes_from_elsewhere_and_the_page_is_small(site, page):
 def test_it_is_readable_light_dark_and_narrow(site, page, tmp_path, scheme, width):
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 900})
-    page.goto(f"{site.url}#/link/shop")
+    page.goto(f"{site.url}#/link/shop/partitions")
     expect(page.locator("#range")).to_contain_text("of 63")
     expect(page.locator("html")).to_have_class("dark" if scheme == "dark" else "")
     page.screenshot(path=tmp_path / f"page-{scheme}-{width}.png")

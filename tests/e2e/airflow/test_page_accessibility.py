@@ -30,9 +30,13 @@ def opened(page: Page) -> None:
 
 VIEWS: dict[str, View] = {
     "links": ("", shows(AWAY)),
-    "link": (f"link/{READ}", opened),
+    "link": (f"link/{READ}", shows("History")),
+    "topics": (f"link/{READ}/topics", shows("orders")),
+    "partitions": (f"link/{READ}/partitions", opened),
+    "applications": (f"link/{READ}/applications", shows("Slots")),
+    "plan": (f"link/{READ}/plan", shows("Published")),
     "link with an error": (f"link/{quote(AWAY, safe='')}", shows(AWAY)),
-    "link to change": (f"link/{CHANGED}", shows("edit.a")),
+    "link to change": (f"link/{CHANGED}/partitions", shows("edit.a")),
     "link without a plan": (f"link/{ASKED}", shows(ASKED)),
     "groups": (f"link/{READ}/groups", shows("As of")),
     "recovery": (f"link/{READ}/recovery", shows("Readiness")),

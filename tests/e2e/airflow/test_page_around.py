@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from support.fixtures.page import AWAY, READ, WAIT_MS, Site
+from support.fixtures.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
 
@@ -59,6 +60,26 @@ def test_the_page_of_a_dag_leads_to_its_link(site: Site, page: Page):
     (address,) = re.findall(r"\]\((\S+)\)", described)
     page.goto(address)
     expect(title(page)).to_have_text(READ, timeout=WAIT_MS)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_has_the_colors_font_and_radii_of_the_airflow_around_it(site: Site, page: Page, theme: str):
+    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    page.goto(f"{site.airflow.url}{NAV}")
+    expect(title(page)).to_have_text("Links", timeout=WAIT_MS)
+    theirs = page.evaluate(
+        """() => {
+          const look = getComputedStyle(document.documentElement);
+          return ["colors-bg", "colors-fg", "fonts-body", "radii-md"].map((one) => look.getPropertyValue(`--chakra-${one}`));
+        }"""
+    )
+    assert all(theirs), "Airflow names them otherwise"
+    ours = """() => {
+      const look = getComputedStyle(document.documentElement);
+      return ["--back", "--text", "--font", "--radius"].map((one) => look.getPropertyValue(one));
+    }"""
+    eventually(lambda: page.frames[-1].evaluate(ours) == [one.strip() for one in theirs], what="Airflow's look")
+    page.emulate_media(color_scheme="light")
 
 
 def test_airflows_home_page_tells_what_needs_a_person_and_leads_there(site: Site, page: Page):

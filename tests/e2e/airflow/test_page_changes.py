@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
@@ -18,7 +19,8 @@ from strait.planning.plan.pauses import Scope
 from strait.reasons import Reason
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
-from strait.state.schema import Plan, Waiting
+from strait.state.schema import Loss, Plan, Waiting
+from strait.state.writer import StateWriter
 from strait.wire.records import Record
 from support.dialogs import RUN_MS, dialog, done, told
 from support.fixtures.page import ADMIN, ASKED, CHANGED, RULES, VIEWER, WAIT_MS, Site
@@ -41,12 +43,29 @@ def put_aside(site: Site) -> None:
         keep_aside(site.clusters.destination, CHANGED, *records, topic=topic, destination=f"{CHANGED}.{topic}")
 
 
+def lose(site: Site, partition: int) -> None:
+    place: dict[str, Any] = {"topic": "edit.a", "partition": partition, "from_offset": 10, "to_offset": 20}
+    said: dict[str, Any] = {"side": "source", "cause": "source_data_lost", "action": "continued", "detail": ""}
+    writer = StateWriter(site.clusters.destination.client_properties, "there", CHANGED)
+    writer.write_loss(Loss(link=CHANGED, at_ms=1_700_000_000_000, **place, **said))
+    assert writer.flush(60)
+
+
 @pytest.fixture
 def link(site: Site, page: Page) -> Page:
     """The view of the link that is changed."""
     page.goto("about:blank")
     page.goto(f"{site.url}#/link/{CHANGED}")
     expect(page.get_by_role("button", name="Pause…", exact=True)).to_be_visible()
+    return page
+
+
+@pytest.fixture
+def rows(site: Site, page: Page) -> Page:
+    """The view of its partitions."""
+    page.goto("about:blank")
+    page.goto(f"{site.url}#/link/{CHANGED}/partitions")
+    expect(page.get_by_role("region", name="Partitions")).to_be_visible()
     return page
 
 
@@ -63,17 +82,17 @@ def pauses(site: Site) -> list[tuple[str, int | None, str, str]]:
     return [(one.topic, one.partition, one.by, one.reason) for one in plan.pauses]
 
 
-def test_a_link_is_paused_and_resumed_by_whoever_is_logged_in(site, link):
-    link.get_by_role("button", name="Pause…", exact=True).click()
-    asks = dialog(link, f"Pause: link {CHANGED}")
+def test_a_link_is_paused_and_resumed_by_whoever_is_logged_in(site, rows):
+    rows.get_by_role("button", name="Pause…", exact=True).click()
+    asks = dialog(rows, f"Pause: link {CHANGED}")
     asks.get_by_label("Reason").fill("<i>for a test</i>")
     asks.get_by_role("button", name="Pause", exact=True).click()
     done(asks, "published plan")
     assert pauses(site) == [("", None, ADMIN, "<i>for a test</i>")]
-    expect(link.get_by_role("region", name="Partitions").locator("tbody tr").first).to_contain_text("paused")
+    expect(rows.get_by_role("region", name="Partitions").locator("tbody tr").first).to_contain_text("paused")
 
-    link.get_by_role("button", name="Resume…", exact=True).click()
-    asks = dialog(link, f"Resume: link {CHANGED}")
+    rows.get_by_role("button", name="Resume…", exact=True).click()
+    asks = dialog(rows, f"Resume: link {CHANGED}")
     expect(asks).to_contain_text("paused by admin")
     expect(asks).to_contain_text("<i>for a test</i>")
     asks.get_by_role("button", name="Resume", exact=True).click()
@@ -81,23 +100,40 @@ def test_a_link_is_paused_and_resumed_by_whoever_is_logged_in(site, link):
     assert pauses(site) == []
 
 
-def test_a_partition_is_paused_from_its_row_and_resumed_there_and_the_run_is_airflows(site, link):
-    link.get_by_role("button", name="Pause edit.a-1").click()
-    asks = dialog(link, f"Pause: link {CHANGED}")
+def test_a_partition_is_paused_from_its_row_and_resumed_there_and_the_run_is_airflows(site, rows):
+    rows.get_by_role("button", name="Pause edit.a-1").click()
+    asks = dialog(rows, f"Pause: link {CHANGED}")
     asks.get_by_role("button", name="Pause", exact=True).click()
     expect(asks.get_by_role("link", name="The run in Airflow")).to_have_attribute(
         "href", re.compile("/dags/strait-pause/runs/manual__")
     )
     done(asks, "published plan")
     assert pauses(site) == [("edit.a", 1, ADMIN, "")]
-    link.get_by_role("button", name="Resume edit.a-1").click()
-    asks = dialog(link, f"Resume: link {CHANGED}")
+    rows.get_by_role("button", name="Resume edit.a-1").click()
+    asks = dialog(rows, f"Resume: link {CHANGED}")
     asks.get_by_role("button", name="Resume", exact=True).click()
     done(asks, "published plan")
     assert pauses(site) == []
 
 
-def test_a_deleted_topic_is_decided_about_from_its_row(site, link):
+def test_losses_that_are_shown_are_acknowledged_and_one_that_comes_meanwhile_stays_new(site, link):
+    lose(site, 1)
+    losses = link.get_by_role("region", name="Losses").locator("tbody tr")
+    expect(losses.filter(has_text="edit.a-1")).to_contain_text("new", timeout=WAIT_MS)
+    link.get_by_role("button", name="Acknowledge…").click()
+    asks = dialog(link, f"Acknowledge losses: link {CHANGED}")
+    lose(site, 2)  # while the operator is typing
+    asks.get_by_label("Reason").fill("<i>seen</i>")
+    asks.get_by_role("button", name="Acknowledge", exact=True).click()
+    done(asks, f"1 losses are acknowledged by {ADMIN}")
+    expect(losses.filter(has_text="edit.a-1")).to_contain_text(f"by {ADMIN}", timeout=WAIT_MS)
+    expect(losses.filter(has_text="edit.a-1")).to_contain_text("<i>seen</i>")
+    expect(losses.filter(has_text="edit.a-2")).to_contain_text("new")
+    link.goto(f"{site.url}#/?state=lost")
+    expect(link.get_by_role("region", name="Links").locator("tbody tr")).to_contain_text("1 new loss")
+
+
+def test_a_deleted_topic_is_decided_about_from_its_row(site, rows):
     file, before = load_link(site.links_file, CHANGED), plan_of(site, CHANGED)
     assert before is not None
     gone = Waiting(
@@ -105,8 +141,8 @@ def test_a_deleted_topic_is_decided_about_from_its_row(site, link):
     )
     waits = replace(Draft.of(before), topics=(), waiting=(gone,))
     change(ConfiguredLink.of(file, CHANGED), lambda _: (Scope(), (), {"default": waits}))
-    link.get_by_role("button", name="Decide about edit.a").first.click()
-    asks = dialog(link, f"Decide: link {CHANGED}, topic edit.a")
+    rows.get_by_role("button", name="Decide about edit.a").first.click()
+    asks = dialog(rows, f"Decide: link {CHANGED}, topic edit.a")
     expect(asks).to_contain_text("edits.edit.a is gone")
     asks.get_by_label("Decision").select_option("restart")
     asks.get_by_label("Reason").fill("a mistake")
@@ -119,7 +155,7 @@ def test_a_deleted_topic_is_decided_about_from_its_row(site, link):
     change(ConfiguredLink.of(file, CHANGED), lambda _: (Scope(), (), {"default": Draft.of(before)}))
 
 
-def test_a_run_begins_once_though_airflow_fails_and_an_answer_is_lost(site, link):
+def test_a_run_begins_once_though_airflow_fails_and_an_answer_is_lost(site, rows):
     asked: list[str] = []
 
     def failing(route: Route) -> None:
@@ -132,12 +168,12 @@ def test_a_run_begins_once_though_airflow_fails_and_an_answer_is_lost(site, link
         else:
             route.continue_()
 
-    link.route("**/api/v2/dags/strait-pause/dagRuns", failing)
-    link.get_by_role("button", name="Pause edit.a-0").click()
-    asks = dialog(link, f"Pause: link {CHANGED}")
+    rows.route("**/api/v2/dags/strait-pause/dagRuns", failing)
+    rows.get_by_role("button", name="Pause edit.a-0").click()
+    asks = dialog(rows, f"Pause: link {CHANGED}")
     asks.get_by_role("button", name="Pause", exact=True).click()
     done(asks, "published plan")
-    link.unroute("**/api/v2/dags/strait-pause/dagRuns")
+    rows.unroute("**/api/v2/dags/strait-pause/dagRuns")
     assert len(asked) == 3 and len(set(asked)) == 1
     assert pauses(site) == [("edit.a", 0, ADMIN, "")]
     resume(ConfiguredLink.load(site.links_file, CHANGED), Scope("edit.a", 0))
@@ -159,19 +195,19 @@ def test_a_dialog_opens_in_airflows_frame_and_gives_the_keyboard_back(site, page
     assert pauses(site) == []
 
 
-def test_what_fails_says_why_in_the_dialog_and_can_be_tried_again(site, link):
-    link.get_by_role("button", name="Pause edit.a-2").click()
-    asks = dialog(link, f"Pause: link {CHANGED}")
+def test_what_fails_says_why_in_the_dialog_and_can_be_tried_again(site, rows):
+    rows.get_by_role("button", name="Pause edit.a-2").click()
+    asks = dialog(rows, f"Pause: link {CHANGED}")
     asks.get_by_role("button", name="Pause", exact=True).click()
     done(asks, "published plan")
-    link.get_by_role("button", name="Resume edit.a-2").click()
-    asks = dialog(link, f"Resume: link {CHANGED}")
+    rows.get_by_role("button", name="Resume edit.a-2").click()
+    asks = dialog(rows, f"Resume: link {CHANGED}")
     file = load_link(site.links_file, CHANGED)
     resume(ConfiguredLink.of(file, CHANGED), Scope("edit.a", 2))  # somebody else was faster
     asks.get_by_role("button", name="Resume", exact=True).click()
     told(asks, "is not paused", "bad")
     expect(asks.get_by_role("button", name="Resume", exact=True)).to_be_enabled()
-    link.keyboard.press("Escape")
+    rows.keyboard.press("Escape")
     expect(asks).to_have_count(0)
     with pytest.raises(ConfigError):
         resume(ConfiguredLink.of(file, CHANGED), Scope("edit.a", 2))
@@ -329,7 +365,7 @@ def test_quarantined_records_are_shown_dropped_and_replayed(site, link):
 
 
 def test_who_may_only_read_finds_the_buttons_disabled_and_the_reason(site, viewer_page):
-    viewer_page.goto(f"{site.url}#/link/{CHANGED}")
+    viewer_page.goto(f"{site.url}#/link/{CHANGED}/partitions")
     for name in ("Pause…", "Edit topics…", "Restart…"):
         expect(viewer_page.get_by_role("button", name=name, exact=True)).to_be_disabled()
     expect(viewer_page.locator("main")).to_contain_text("Airflow does not let you pause and resume")

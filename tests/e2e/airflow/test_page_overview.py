@@ -6,11 +6,13 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from support.fixtures.page import AWAY, READ, WAIT_MS, Site
+from support.fixtures.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
 PHONE = {"width": 400, "height": 900}
 DESK = {"width": 1280, "height": 900}
+TABS = ("topics", "partitions", "groups", "recovery", "applications", "plan")
 
 
 @pytest.fixture
@@ -36,8 +38,10 @@ def test_of_slots_that_do_not_report_nothing_is_known(overview):
     expect(row).to_contain_text(re.compile("no report|starting"))
     assert row.locator("td.number").all_inner_texts() == ["–"] * 6
     overview.get_by_role("link", name=READ, exact=True).click()
+    overview.get_by_role("link", name="Applications").click()
     slot = overview.get_by_role("region", name="Slots").locator("tbody tr").first
     expect(slot).to_contain_text("none", timeout=WAIT_MS)
+    overview.get_by_role("link", name="Topics").click()
     topics = overview.get_by_role("region", name="Topics").locator("tbody tr")
     expect(topics.filter(has_text="orders")).to_contain_text("60")
     topics.get_by_role("link", name="orders", exact=True).click()
@@ -99,11 +103,11 @@ def test_on_a_phone_each_link_is_a_card_with_its_name_state_and_reason(site, ove
     expect(row.locator("td.wide").first).to_be_hidden()
     assert overview.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for cell in ("td.title", "td.plain", "td.why"):
-        box = row.locator(cell).bounding_box()
-        assert box is not None
+        # None if the row was drawn anew at this moment
+        box = eventually(lambda cell=cell: row.locator(cell).bounding_box(), what=f"a place of {cell}")
         assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
-    for view in (f"link/{READ}", f"link/{READ}/groups", f"link/{READ}/recovery", f"link/{READ}/partition/orders/0"):
-        overview.goto(f"{site.url}#/{view}")
+    for view in ("", *(f"/{tab}" for tab in TABS), "/partition/orders/0"):
+        overview.goto(f"{site.url}#/link/{READ}{view}")
         expect(overview.locator("#as-of")).to_contain_text("As of", timeout=WAIT_MS)
         assert overview.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
 
@@ -113,3 +117,46 @@ def test_an_address_without_a_view_leads_back(site, overview):
     expect(overview.locator("main")).to_contain_text("The page has no such view.")
     overview.get_by_role("link", name="All links").click()
     expect(links(overview).first).to_be_visible()
+
+
+@pytest.mark.core
+def test_the_map_shows_who_feeds_whom_and_each_line_leads_to_its_links(overview):
+    drawn = overview.get_by_role("region", name="Map of clusters and links")
+    expect(drawn.get_by_role("link", name="cluster here: its links")).to_be_visible(timeout=WAIT_MS)
+    expect(overview.locator("main")).to_contain_text("1 link is not on the map")  # its settings are refused
+    several = drawn.get_by_role("link", name=re.compile("^here to there: [0-9]+ links, no report, rate unknown$"))
+    expect(several).to_have_class(re.compile("passing"), timeout=WAIT_MS)
+    told = several.get_attribute("aria-label")
+    assert told is not None
+    several.click()
+    expect(links(overview)).to_have_count(int(told.split(": ")[1].split()[0]))
+    expect(overview).to_have_url(re.compile("source=here&destination=there"))
+    overview.get_by_role("button", name="here → there ×").click()
+    expect(links(overview).filter(has_text=AWAY)).to_have_count(1)
+    drawn.get_by_role("link", name="cluster here: its links").click()
+    expect(overview.get_by_label("Link or cluster contains")).to_have_value("here")
+
+
+def test_each_tab_of_a_link_is_an_address_and_names_its_command(site, overview):
+    for tab, command in {
+        "": "status shop",
+        "topics": "status shop",
+        "partitions": "status shop -o wide",
+        "applications": "applications shop",
+        "plan": "plan shop",
+    }.items():
+        overview.goto("about:blank")
+        overview.goto(f"{site.url}#/link/{READ}{tab and '/'}{tab}")
+        now = overview.get_by_role("navigation", name="Views of the link").locator("[aria-current=page]")
+        expect(now).to_have_text(tab.capitalize() or "Overview", timeout=WAIT_MS)
+        expect(overview.locator(".command code")).to_have_text(f"strait {command}")
+
+
+def test_a_topic_an_offset_and_a_command_are_copied_as_tools_take_them(site, overview):
+    overview.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    overview.goto(f"{site.url}#/link/{READ}/partition/orders/0")
+    for what, copied in {"the topic's name": "orders", "the command": "strait status shop orders"}.items():
+        button = overview.get_by_role("button", name=f"Copy {what}")
+        button.click()
+        expect(button).to_have_text("Copied", timeout=WAIT_MS)
+        assert overview.evaluate("navigator.clipboard.readText()") == copied

@@ -37,7 +37,7 @@ def rehearsal(site: Site) -> str:
 
 def test_a_consumer_group_says_where_it_would_continue_and_why_not_where_it_is(site, viewer_page: Page, group):
     viewer_page.goto(f"{site.url}#/link/{READ}")
-    viewer_page.get_by_role("link", name="Consumer groups").click()
+    viewer_page.get_by_role("link", name="Groups").click()
     row = viewer_page.get_by_role("region", name="Consumer groups").locator("tbody tr").filter(has_text=group)
     expect(row).to_contain_text("1 ahead_of_copy", timeout=WAIT_MS)
     assert viewer_page.locator("main i").count() == 0
@@ -67,7 +67,7 @@ def test_recovery_shows_how_ready_the_link_is_what_is_missing_and_the_report(sit
 
 
 def test_a_partition_says_where_it_stands_why_and_what_to_do(site, viewer_page: Page):
-    viewer_page.goto(f"{site.url}#/link/{READ}")
+    viewer_page.goto(f"{site.url}#/link/{READ}/partitions")
     viewer_page.get_by_label("Topic contains").fill("ttt")
     viewer_page.get_by_role("link", name=f"{LONG}-0").click()
     main = viewer_page.locator("main")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from math import sin
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,19 @@ from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
 from strait.state.failover_records import Failover, FailoverStep, FailoverTopic
 from strait.state.group_sync_records import GroupSyncReport
-from strait.state.schema import Plan
-from strait_airflow.page.views.details import applications_view, link_details, partition_details, partition_runs
+from strait.state.quarantine_log import Entry
+from strait.state.schema import Loss, LossAcknowledgement, Plan
+from strait_airflow.page.views.details import (
+    applications_view,
+    link_details,
+    partition_details,
+    partition_runs,
+    quarantine_page,
+)
+from strait_airflow.page.views.events import Event
 from strait_airflow.page.views.groups import Sync, groups_page
 from strait_airflow.page.views.links import LinksQuestion, Now, Question, link_row, links_page, partition_page
+from strait_airflow.page.views.map import map_of
 from strait_airflow.page.views.recovery import recovery_page, report
 from strait_airflow.page.views.topics import topic_page
 from strait_airflow.page.watches.polled import Seen
@@ -47,6 +57,10 @@ Links = Mapping[str, Observation | None]
 VIEWS = {
     "links": "",
     "link": "link/shop",
+    "topics": "link/shop/topics",
+    "partitions": "link/shop/partitions",
+    "applications": "link/shop/applications",
+    "plan": "link/shop/plan",
     "partition": "link/shop/partition/payments/0",
     "groups": "link/shop/groups",
     "recovery": "link/shop/recovery",
@@ -55,8 +69,8 @@ VIEWS = {
 }
 LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 400), "phone-dark": ("dark", 400)}
 DOCUMENTED = {
-    "page-links": ("busy", "links", "light", 420),
-    "page-link": ("busy", "link", "light", 1000),
+    "page-links": ("busy", "links", "light", 760),
+    "page-link": ("busy", "link", "light", 1060),
     "page-phone": ("busy", "links", "phone", 800),
 }
 """Picture of the documentation -> its scene, view, look and height."""
@@ -101,6 +115,22 @@ def groups_report(age_ms: int, in_sync: int) -> GroupSyncReport:
     return GroupSyncReport(at_ms=_now().ms - age_ms, in_sync=in_sync, offsets={}, committed=0, rereads=4, **given)
 
 
+def _loss(hours: int, partition: int, from_offset: int) -> Loss:
+    said: dict[str, Any] = {"side": "source", "cause": "source_truncated", "action": "continued", "detail": ""}
+    place: dict[str, Any] = {"topic": "payments", "partition": partition, "at_ms": NOW_MS - hours * HOUR_MS}
+    return Loss(link="shop", from_offset=from_offset, to_offset=from_offset + 12, **said, **place)
+
+
+LOST: dict[str, Any] = {
+    "losses": (_loss(100, 1, 7), _loss(4, 0, 40)),
+    "loss_counts": {("source_truncated", "continued"): 2},
+    "loss_acknowledgements": (
+        LossAcknowledgement(link="shop", count=1, by="alice", at_ms=NOW_MS - 90 * HOUR_MS, reason="test data"),
+        None,
+    ),
+}
+
+
 def busy() -> Links:
     behind = {"lag_records": 412_345, "lag_seconds": 7_100.0, "seconds_to_catch_up": 700.0, "records_per_second": 2e3}
     shop = [
@@ -122,13 +152,14 @@ def busy() -> Links:
     calm = [done("events", number) for number in range(12)]
     leaderless = row("audit", 0, "waiting", "source_leaderless", detail="no leader", lag_records=9, lag_seconds=40.0)
     found: dict[str, Observation | None] = {
-        "shop": seen("shop", shop, slot(), group_sync=groups_report(1_000, 8)),
+        "shop": seen("shop", shop, slot(), group_sync=groups_report(1_000, 8), **LOST, quarantined={"payments": 2}),
         "audit": seen("audit", [leaderless, *calm], slot()),
         "backup": seen("backup", [row("events", 0, "waiting", "link_stopped")], slot(silent=True), stopped=True),
         "new": None,
     }
     return found | {
-        f"tenant-{n:02}": seen(f"tenant-{n:02}", calm, slot(), ends=(f"dc{n % 4}", "hub")) for n in range(33)
+        f"tenant-{n:02}": seen(f"tenant-{n:02}", calm, slot(), ends=(f"dc{n % 4}", "hub"), pool="main")
+        for n in range(33)
     }
 
 
@@ -224,16 +255,38 @@ APPLICATIONS = Seen(
 )
 
 
+QUARANTINED = Seen(
+    tuple(
+        Entry(
+            number, "payments", 1, 500 + number, NOW_MS, "payments", "batch_refused", "its key is empty", NOW_MS, 2_300
+        )
+        for number in range(2)
+    )
+)
+
+
 def history() -> list[Sample]:
     return [
         Sample(
             NOW_MS - (144 - step) * HOUR_MS // 6,
-            *(None,) * 5
+            *(None,) * 6
             if 60 < step < 70
-            else (18_000.0 + 37 * step % 900, 9e6, step * step, step / 50, 20.0 + step % 9),
+            else (18_000.0 + 3_700 * sin(step / 9), 9e6 + 1e6 * sin(step / 9), step * step, step, 20.0 + step % 9, 3.0),
         )
         for step in range(144)
     ]
+
+
+def events() -> list[dict[str, Any]]:
+    found = [
+        (20, "plan", "plan 12 of task group default published"),
+        (9, "restart", "application strait-pool-main submitted"),
+    ]
+    found += [
+        (4, "loss", "payments-0: source_truncated, offsets 40 to 52 of the source"),
+        (2, "pause", "payments-1 paused by alice"),
+    ]
+    return [Event(NOW_MS - hours * HOUR_MS, kind, text)._asdict() for hours, kind, text in found]  # type: ignore[arg-type]
 
 
 class Made:
@@ -248,6 +301,7 @@ class Made:
             f"{api}/airflow": lambda: {"components": []},
             f"{api}/history": lambda: {"links": {name: self._rates() for name in self._links()}},
             f"{api}/links": self._all,
+            f"{api}/map": lambda: map_of(self._rows()),
             one: self._link,
             f"{one}/partitions": lambda link: partition_page(self._one(link), Question(sort="state")),
             f"{one}/by_topic": lambda link: topic_page(self._one(link), search="", offset=0, limit=20),
@@ -257,6 +311,7 @@ class Made:
             f"{one}/applications": lambda link: applications_view(fresh(APPLICATIONS), self._one(link), logs=True),
             f"{one}/groups": self._groups,
             f"{one}/recovery": lambda link: recovery_page(fresh(FAILOVERS), offset=0, limit=20),
+            f"{one}/quarantine": lambda link: quarantine_page(fresh(QUARANTINED), search="", offset=0, limit=20),
             f"{one}/failover": lambda link, id: report(fresh(FAILOVERS), id),
             "/strait/": lambda: FileResponse(STATIC / "index.html"),
             "/strait/{name}": lambda name: FileResponse(STATIC / name),
@@ -276,11 +331,14 @@ class Made:
         return [[one.at_ms, one.records_per_second] for one in history()[-36:]]
 
     def _history(self) -> dict[str, Any]:
-        return {"looking": False, "error": "", "samples": [one._asdict() for one in history()]}
+        known = {"now_ms": _now().ms, "events": events()}
+        return known | {"looking": False, "error": "", "samples": [one._asdict() for one in history()]}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [link_row(name, found, _now()) for name, found in self._links().items()]
 
     def _all(self, limit: int = 50) -> Any:
-        rows = [link_row(name, found, _now()) for name, found in self._links().items()]
-        return links_page(rows, LinksQuestion(limit=limit))
+        return links_page(self._rows(), LinksQuestion(limit=limit))
 
     def _link(self, link: str) -> Any:
         changes = {"pause": "strait-pause", "restart": f"strait_{link}", "quarantine": "strait-quarantine"}

@@ -7,7 +7,8 @@ import pytest
 from strait.exporter.observation import Observation
 from strait.state.failover_records import Failover
 from strait.state.schema import Loss, Pause, Plan
-from strait_airflow.page.views.events import last_event
+from strait_airflow.page.views.events import events_since, last_event
+from support.model.reports import plain_report
 
 
 def plan(group: str, at_ms: int, *pauses: Pause, stopped: bool = False) -> Plan:
@@ -66,3 +67,22 @@ def test_the_newest_of_all_kinds_is_told(what, event):
 def test_a_link_to_which_nothing_was_done_has_none():
     assert last_event(seen()) is None
     assert last_event(seen(plan("default", 10), plan("big", 9))) is None  # plans are published all the time
+
+
+def test_the_marks_of_a_chart_are_all_that_is_known_since_then_oldest_first_and_each_once():
+    begun = {("default", slot): (plain_report(slot=slot, application="app", started_at_ms=61_000),) for slot in (0, 1)}
+    applications = [{"name": "strait-l", "submissions": [{"submitted_at_ms": 55}, {"submitted_at_ms": 5}]}]
+    known = seen(
+        plan("default", 50, *PAUSED), losses=LOST, reports=begun, failovers={"planned": failover("planned", 70)}
+    )
+    found = events_since(30, known, [failover("planned", 70), failover("rehearsal", 20)], applications)
+    assert [(one["at_ms"], one["kind"], one["text"].split(",")[0]) for one in found] == [
+        (30, "pause", "x-3 paused by ann: slow"),
+        (40, "loss", "x-0: source_truncated"),
+        (50, "plan", "plan 50 of task group default published"),
+        (55, "restart", "application strait-l submitted"),
+        (60, "loss", "x-1: source_truncated"),
+        (70, "failover", "planned failover done"),
+        (60_000, "restart", "2 slots of application app started"),
+    ]
+    assert [one["at_ms"] for one in events_since(0, None, [], applications)] == [5, 55]

@@ -1,7 +1,7 @@
 """How much of a link's past is kept."""
 
 from strait.planning.history.sample import Sample
-from strait_airflow.page.routes.history import _newest
+from strait_airflow.page.routes.history import _before, _newest
 from strait_airflow.page.watches.history import DAY_MS, HOUR_MS, MINUTE_MS, STEP_MS, HistorySeen, _kept
 
 NOW_MS = 1_000 * DAY_MS
@@ -21,3 +21,9 @@ def test_hours_are_counted_from_the_newest_sample():
     seen = HistorySeen(tuple(Sample(NOW_MS - number * HOUR_MS) for number in reversed(range(10))))
     assert [sample.at_ms for sample in _newest(seen, 2)] == [NOW_MS - 2 * HOUR_MS, NOW_MS - HOUR_MS, NOW_MS]
     assert _newest(HistorySeen(), 2) == ()
+
+
+def test_the_days_before_end_where_the_minutes_begin():
+    past, newer = ([Sample(at_ms * HOUR_MS) for at_ms in range(*span)] for span in ((0, 700), (690, 720)))
+    assert [sample.at_ms // HOUR_MS for sample in _before(past, newer)] == list(range(690))
+    assert _before(past, []) == past

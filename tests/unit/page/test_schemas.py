@@ -17,7 +17,7 @@ from strait.planning.status.needs import Need
 from strait.planning.status.status import SlotStatus, Status
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.quarantine_log import Entry
-from strait.state.schema import PlannedSettings, Waiting
+from strait.state.schema import LossAcknowledgement, PlannedSettings, Waiting
 from strait_airflow.page.schemas import details, links, recovery
 from strait_airflow.page.schemas.common import Looked
 from strait_airflow.page.views.details import (
@@ -27,8 +27,10 @@ from strait_airflow.page.views.details import (
     partition_runs,
     quarantine_page,
 )
+from strait_airflow.page.views.events import events_since
 from strait_airflow.page.views.groups import Sync, group_details, groups_page
 from strait_airflow.page.views.links import LinksQuestion, Question, link_row, links_page, partition_page
+from strait_airflow.page.views.map import map_of
 from strait_airflow.page.views.preview import preview_of
 from strait_airflow.page.views.recovery import recovery_page, report
 from strait_airflow.page.views.topics import topic_page
@@ -69,6 +71,8 @@ def seen() -> Any:
     )
     statuses = (*found.statuses, Status("l", "default", 2, False, (silent,), ()))
     need = Need("halted", "x source_truncated", "it halts", "Decide", "x")
+    said = LossAcknowledgement(link="l", count=1, by="ann", at_ms=9)
+    found = replace(found, loss_acknowledgements=(said,))
     return replace(found, plans=plans, statuses=statuses, needs=(need,), group_sync=sync_report(), quarantined={"x": 1})
 
 
@@ -76,6 +80,7 @@ def test_a_link_and_its_parts():
     row = link_row("l", seen(), NOW)
     exact(links.LinkRow, row)
     exact(links.Links, links_page([row], LinksQuestion()))
+    exact(links.ClusterMap, map_of([row | {"pool": "main"}]))
     exact(links.Link, link_details("l", seen(), NOW) | RIGHTS)
     exact(links.Partitions, partition_page(seen(), Question()))
     exact(links.Topics, topic_page(seen(), **ASKED))
@@ -98,7 +103,10 @@ def test_what_is_read_apart():
     submission = {"id": "s", "state": "running", "submitted_at_ms": 1, "exit_code": None, "cause": "", "log": "/x"}
     application = ONE | {"submissions": [submission]}
     exact(details.Applications, applications_view(Seen((application,)), None, logs=True))
-    exact(details.Sample, Point(1, 2.0, 3.0, 4, 5.0, 6.0)._asdict())
+    exact(details.Sample, Point(1, 2.0, 3.0, 4, 5.0, 6.0, 7.0)._asdict())
+    found = events_since(0, seen(), [], [application])
+    assert found
+    exact(details.History, {"now_ms": 1, "events": found, "looking": False, "error": "", "samples": []})
 
 
 def test_consumer_groups():

@@ -9,11 +9,12 @@ from strait.waiting import unix_ms
 from strait_airflow.page.observers import observers
 from strait_airflow.page.routes.query import Limit, Offset, Search
 from strait_airflow.page.schemas.common import answers
-from strait_airflow.page.schemas.links import Link, Links, Partitions, Topics
+from strait_airflow.page.schemas.links import ClusterMap, Link, Links, Partitions, Topics
 from strait_airflow.page.security import Changes, VisibleLink, VisibleLinks
 from strait_airflow.page.views.answers import Data
 from strait_airflow.page.views.details import link_details
 from strait_airflow.page.views.links import LinksQuestion, Now, Question, link_row, links_page, partition_page
+from strait_airflow.page.views.map import map_of
 from strait_airflow.page.views.topics import topic_page
 from strait_airflow.settings import dags_of, links_with_approval
 
@@ -31,11 +32,21 @@ def links(
     descending: bool = False,
     offset: Offset = 0,
     limit: Limit = 20,
+    source: Search = "",
+    destination: Search = "",
+    pool: Search = "",
 ) -> Data:
     """Return the links that the user may see, those that need an operator first, and a summary of all of them."""
     now = _now()
     rows = [link_row(name, observers.newest(name), now) for name in visible]
-    return links_page(rows, LinksQuestion(search, state, sort, descending, offset, limit))
+    return links_page(rows, LinksQuestion(search, state, sort, descending, offset, limit, source, destination, pool))
+
+
+@api.get("/map", **answers(ClusterMap))
+def clusters(visible: VisibleLinks) -> Data:
+    """Return the clusters that the links connect which the user may see, with the rate and the most urgent state of each edge."""
+    now = _now()
+    return map_of([link_row(name, observers.newest(name), now) for name in visible])
 
 
 @api.get("/links/{link}", **answers(Link, 404))

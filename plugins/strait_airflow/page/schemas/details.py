@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from strait_airflow.page.schemas.common import Answer, Badge, Listed, Looked
+from strait_airflow.page.schemas.links import Event
 
 
 class OffsetSegment(Answer):
@@ -103,12 +104,17 @@ class Sample(Answer):
     lag_records: int | None
     lag_seconds: float | None
     latency_ms_p99: float | None
+    latency_ms_p50: float | None
 
 
 class History(Answer):
+    now_ms: int
+    events: list[Event] = Field(description="Oldest first, as far as they are still known.")
     looking: bool = Field(description="The past is still being read: ask again.")
     error: str
-    samples: list[Sample] = Field(description="Oldest first: one per minute for the last hour, one per 10 min before.")
+    samples: list[Sample] = Field(
+        description="Oldest first: one per minute for the last hour, one per 10 min for the last day, one per hour before."
+    )
 
 
 class Rates(Answer):

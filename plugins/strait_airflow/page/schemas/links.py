@@ -1,6 +1,6 @@
 """Answers about links, their topics and partitions."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -28,7 +28,20 @@ class GroupsInSync(Answer):
 
 class Event(Answer):
     at_ms: int
+    kind: Literal["plan", "pause", "restart", "loss", "failover"]
     text: str
+
+
+class Acknowledgement(Answer):
+    """An operator has taken note of a loss."""
+
+    by: str
+    at_ms: int
+    reason: str
+
+
+class ListedLoss(Loss):
+    acknowledged: Acknowledgement | None = Field(description="null: it is new.")
 
 
 class LinkRow(Answer):
@@ -45,6 +58,7 @@ class LinkRow(Answer):
     known: bool = Field(False, description="The figures are those of the last successful read. Else they mean nothing.")
     source: str = ""
     destination: str = ""
+    pool: str = Field("", description='Pool whose Spark application runs the link; "": it is in none.')
     topics: int = 0
     partitions: int = 0
     caught_up: int = Field(0, description="Partitions that have no lag.")
@@ -65,6 +79,7 @@ class LinkRow(Answer):
     needs: list[NeedOfOperator] = Field([], description="What needs an operator, most urgent first.")
     consumer_groups: GroupsInSync | None = None
     losses: int = Field(0, description="Entries in the loss log.")
+    losses_new: int = Field(0, description="The newest entries that are not acknowledged.")
     quarantined: int = Field(0, description="Records in quarantine that are not settled.")
     error: str = Field("", description='Why the link cannot be read now; "": it can.')
     last_event: Event | None = None
@@ -87,6 +102,7 @@ class LinksSummary(Answer):
     behind: int = Field(description="Links that lag.")
     seconds_to_loss: float | None
     losing: int = Field(description="Links that lose records within a day.")
+    losses_new: int = Field(description="Losses that are not acknowledged.")
 
 
 class Links(Listed):
@@ -96,6 +112,36 @@ class Links(Listed):
     summary: LinksSummary
     age_seconds: float | None
     every_seconds: float
+
+
+class MapEdge(Answer):
+    """All links from one cluster to another."""
+
+    source: str
+    destination: str
+    links: int = Field(description="Number of the links.")
+    names: list[str] = Field(description="The first of them.")
+    badge: Badge = Field(description="The most urgent one.")
+    records_per_second: float | None = Field(description="Of the links whose rate is known; null: of none.")
+    rate_unknown: int = Field(description="Number of links whose rate is unknown.")
+    lag_seconds: float | None = Field(description="The maximum; null: unknown.")
+    seconds_to_loss: float | None = Field(description="The minimum; null: not foreseen.")
+    pools: list[str]
+    pooled: int = Field(description="Number of links that are in a pool.")
+
+
+class MapPool(Answer):
+    name: str
+    links: int
+    badge: Badge = Field(description="The most urgent one of its links.")
+
+
+class ClusterMap(Answer):
+    """Clusters, connected by the links that the user may see."""
+
+    edges: list[MapEdge]
+    pools: list[MapPool]
+    unknown: int = Field(description="Number of links whose clusters are not known yet.")
 
 
 class Slot(Answer):
@@ -149,7 +195,7 @@ class Link(LinkRow):
     """A link, and the changes that the user may make by Airflow's own API."""
 
     slots: list[Slot] = Field([])
-    losses_newest: list[Loss] = Field([])
+    losses_newest: list[ListedLoss] = Field([])
     quarantine: dict[str, int] = Field({}, description="Source topic -> records that are not settled.")
     pauses: list[Pause] = Field([])
     resolvable: list[str] = Field([], description="Reason codes about which an operator decides.")
@@ -199,7 +245,7 @@ class Partitions(Listed):
 class Partition(PartitionRow):
     group: str = Field(description="Task group.")
     policy: dict[str, Any] | None = Field(description="What is not a default; null: no plan has the partition.")
-    losses: list[Loss]
+    losses: list[ListedLoss]
     losses_not_kept: int = Field(description="Entries of the link's loss log that are too old to be shown.")
     pauses: list[Pause]
 

@@ -23,8 +23,9 @@ function applicationRow(one, logs) {
     cell(el("div", {}, el("code", { class: "soft" }, newest.log), log), "name"));
 }
 
-export async function applicationsPart(link) {
-  const found = await ask(`links/${encodeURIComponent(link)}/applications`);
+export const askApplications = (path) => ask(`${path}/applications`);
+
+export function applicationsPart(found) {
   const head = el("h3", {}, "Applications");
   const error = found.error ? [el("p", { class: "bad" }, found.error)] : [];
   if (found.error && !found.applications.length) return [head, ...error];

@@ -7,8 +7,8 @@ const list = listing("topics-", { search: "" });
 
 export const askTopics = (path) => ask(`${path}/by_topic?${list.query()}`);
 
-// The partitions below are then those of this topic.
-const partitionsOf = (link, topic) => `${address("link", link)}?${new URLSearchParams({ search: topic })}`;
+// The partitions of this topic.
+const partitionsOf = (link, topic) => `${address("link", link, "partitions")}?${new URLSearchParams({ search: topic })}`;
 
 function topicRow(link, row) {
   const states = row.badges.map((one) => `${exact(one.count)} ${one.word}`).join(", ");
@@ -24,9 +24,8 @@ function topicRow(link, row) {
 }
 
 export function topicsPart(link, found, show) {
-  if (found.of < 2) return [];
   const more = found.of > list.page;
-  return [el("h3", {}, "Topics"), ...(more ? [filters(searchField(list, "Name contains", show))] : []),
+  return [...(more ? [filters(searchField(list, "Name contains", show))] : []),
     table("Topics", HEADS, found.rows.map((row) => topicRow(link, row)), "No such topic."),
     ...(more ? [pager(list, found.total, show)] : [])];
 }

@@ -1,32 +1,31 @@
 // Charts over time, as SVG, each with its figures as a table for those who cannot see it.
-import { cell, el, put, svg, table, when } from "./dom.js";
+import { cell, el, exact, put, svg, table, when } from "./dom.js";
+import { ticks, times } from "./scale.js";
 
-const [WIDTH, HEIGHT, EDGE] = [600, 140, 4];
+const TALL = 132;
+const [TOP, RIGHT, BOTTOM, LEFT] = [14, 8, 18, 56];
+const LABEL = 76; // for a time below the chart
+const SIGNS = { plan: "P", pause: "II", restart: "R", loss: "L", failover: "F" };
 
-const places = (points, width, height) => {
-  const values = points.map(([, value]) => value).filter((value) => value !== null);
-  const [from, to] = [points[0][0], points.at(-1)[0]]; // gaps at either end are shown, too
-  const most = Math.max(...values, 0) || 1;
-  const x = (ms) => EDGE + ((ms - from) / (to - from || 1)) * (width - 2 * EDGE);
-  const y = (value) => height - EDGE - (value / most) * (height - 2 * EDGE);
-  return { from, to, most, x, y };
-};
+const clock = (ms) => when(ms).slice(11, 16);
+const day = (ms) => when(ms).slice(5, 10);
+const timeLabel = (ms) => (ms % 86_400_000 ? clock(ms) : day(ms));
+export const moment = (ms) => `${day(ms)} ${clock(ms)} UTC`;
+
+const known = (points) => points.filter(([, value]) => value !== null);
 
 // Points are [milliseconds, value], in order; a value of null is a gap.
-function paths(points, { x, y }) {
-  const known = points.filter(([, value]) => value !== null);
-  const drawn = points.map(([ms, value], at) => {
+function line(points, x, y) {
+  return points.map(([ms, value], at) => {
     if (value === null) return "";
     const begins = at === 0 || points[at - 1][1] === null;
-    return `${begins ? "M" : "L"}${x(ms).toFixed(1)} ${y(value).toFixed(1)}`;
+    const alone = begins && (points[at + 1]?.[1] ?? null) === null;
+    return `${begins ? "M" : "L"}${x(ms).toFixed(1)} ${y(value).toFixed(1)}${alone ? "h0.1" : ""}`;
   }).join("");
-  const dots = known.length > 60 ? []
-    : known.map(([ms, value]) => svg("circle", { cx: x(ms).toFixed(1), cy: y(value).toFixed(1), r: 2 }));
-  return [svg("path", { d: drawn }), ...dots];
 }
 
 // Stretches of which nothing is known, from the last figure before each to the first one behind it.
-function gaps(points, { x }) {
+export function gaps(points) {
   const found = [];
   points.forEach(([ms, value], at) => {
     if (value !== null) return;
@@ -34,18 +33,23 @@ function gaps(points, { x }) {
     if (begins) found.push([at ? points[at - 1][0] : ms, ms]);
     found.at(-1)[1] = points[at + 1]?.[0] ?? ms;
   });
-  return found.map(([from, to]) =>
-    svg("rect", { class: "gap", x: x(from), y: 0, width: Math.max(1, x(to) - x(from)), height: HEIGHT }));
-}
-
-function summary(points, format) {
-  const values = points.map(([, value]) => value).filter((value) => value !== null);
-  if (!values.length) return "nothing is known yet";
-  return `${format(values.at(-1))} now, ${format(Math.min(...values))} to ${format(Math.max(...values))}`;
+  return found;
 }
 
 // What was before the first figure is no gap.
 const begun = (points) => points.slice(Math.max(0, points.findIndex(([, value]) => value !== null)));
+
+function summary(series, read) {
+  const said = series.map(({ name, points }) => {
+    const values = known(points).map(([, value]) => value);
+    const newest = points.at(-1)?.[1] ?? null;
+    if (!values.length) return "";
+    const now = newest === null ? "unknown" : read(newest);
+    const [least, most] = [read(Math.min(...values)), read(Math.max(...values))];
+    return `${name ? `${name} ` : ""}${now} now${least === most ? "" : `, ${least} to ${most}`}`;
+  });
+  return said.filter(Boolean).join("; ") || "nothing is known yet";
+}
 
 // The moment under the pointer is marked in all charts, and stays so when they are drawn anew.
 let pointed = null;
@@ -62,53 +66,129 @@ function nearest(points, ms) {
   return points.reduce((best, one) => (Math.abs(one[0] - ms) < Math.abs(best[0] - ms) ? one : best));
 }
 
-const clock = (ms) => when(ms).slice(11, 16);
-const day = (ms) => when(ms).slice(5, 10);
-// A time below a chart, with the day if it is another one at the chart's end.
-const time = (ms, other) => (day(ms) === day(other) ? clock(ms) : `${day(ms)} ${clock(ms)}`);
+// The last event that happened so near to the pointer that it means that one.
+const near = (events, ms, reach) => events.findLast((one) => Math.abs(one.at_ms - ms) <= reach);
 
-function pointing(drawing, caption, points, place, format, title, text) {
-  const line = svg("line", { class: "pointed", y1: 0, y2: HEIGHT, visibility: "hidden" });
-  drawing.append(line);
+function pointing(drawing, caption, { title, series, read }, scale, events, text) {
+  const pointer = svg("line", { class: "pointed", y1: TOP, y2: TALL - BOTTOM, visibility: "hidden" });
+  drawing.append(pointer);
   const show = () => {
-    const [ms, value] = pointed === null ? [null, null] : nearest(points, pointed);
-    line.setAttribute("visibility", ms === null ? "hidden" : "visible");
-    if (ms !== null) for (const end of ["x1", "x2"]) line.setAttribute(end, place.x(ms));
-    put(caption, ms === null ? `${title}: ${text}` : `${title}: ${format(value)} at ${day(ms)} ${clock(ms)}`);
+    pointer.setAttribute("visibility", pointed === null ? "hidden" : "visible");
+    if (pointed === null) { put(caption, text); return; }
+    const found = series.filter(({ points }) => points.length).map(({ name, points }) => [name, nearest(points, pointed)]);
+    const ms = found.length ? found[0][1][0] : pointed;
+    for (const end of ["x1", "x2"]) pointer.setAttribute(end, Math.min(Math.max(scale.x(ms), LEFT), scale.right));
+    const said = found.map(([name, [, value]]) => `${name ? `${name} ` : ""}${value === null ? "unknown" : read(value)}`);
+    const event = near(events, pointed, (scale.to - scale.from) / 60);
+    put(caption, `${title}: ${said.join(", ")} at ${moment(ms)}${event ? `; ${event.text}` : ""}`);
   };
   drawing.addEventListener("pointermove", (event) => {
-    const { left, width } = drawing.getBoundingClientRect();
-    point(place.from + ((event.clientX - left) / width) * (place.to - place.from));
+    const { left } = drawing.getBoundingClientRect();
+    point(scale.ms(event.clientX - left));
   });
   drawing.addEventListener("pointerleave", () => point(null));
   marks.add({ element: drawing, show });
   show();
 }
 
-export function chart(id, title, all, format) {
-  const points = begun(all);
-  const known = points.filter(([, value]) => value !== null);
-  const text = summary(points, format);
-  const head = el("figcaption", {}, `${title}: ${text}`);
-  if (!known.length) return el("figure", {}, head);
-  const place = places(points, WIDTH, HEIGHT);
-  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}: ${text}`,
-    preserveAspectRatio: "none" }, ...gaps(points, place), ...paths(points, place));
-  pointing(drawing, head, points, place, format, title, text);
-  const middle = (place.from + place.to) / 2;
-  const times = [time(place.from, place.to), time(middle, place.to), `${clock(place.to)} UTC`];
-  const axes = el("div", { class: "plot" }, el("div", { class: "most" }, format(place.most)), drawing,
-    el("div", { class: "times" }, ...times.map((text) => el("span", {}, text))));
-  const rows = known.map(([ms, value]) => el("tr", {}, cell(when(ms)), cell(format(value), "number")));
-  const figures = el("details", { id: `figures-${id}` }, el("summary", {}, "Figures"),
-    table(`${title}, figures`, ["When", title], rows.reverse(), ""));
-  return el("figure", {}, head, axes, figures);
+function axes(scale, { tick, isTime }) {
+  const across = scale.ticks.flatMap((value) => {
+    const y = scale.y(value);
+    return [svg("line", { class: "grid", x1: LEFT, x2: scale.right, y1: y, y2: y }),
+      svg("text", { class: "axis left", x: LEFT - 6, y: y + 4 }, isTime && !value ? "0" : tick(value))];
+  });
+  const along = times(scale.from, scale.to, Math.max(2, Math.floor((scale.right - LEFT) / LABEL))).flatMap((ms) => [
+    svg("line", { class: "grid", x1: scale.x(ms), x2: scale.x(ms), y1: TALL - BOTTOM, y2: TALL - BOTTOM + 4 }),
+    svg("text", { class: "axis", x: Math.min(Math.max(scale.x(ms), LEFT), scale.right - 14), y: TALL - 2 }, timeLabel(ms))]);
+  return [...across, ...along];
+}
+
+const eventLines = (events, scale) => events.flatMap((one) => [
+  svg("line", { class: `event ${one.kind}`, x1: scale.x(one.at_ms), x2: scale.x(one.at_ms), y1: TOP, y2: TALL - BOTTOM }),
+  svg("text", { class: `event ${one.kind}`, x: scale.x(one.at_ms), y: TOP - 3 }, SIGNS[one.kind],
+    svg("title", {}, `${moment(one.at_ms)}: ${one.text}`))]);
+
+function hatched(id, points, scale) {
+  const pattern = svg("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    svg("line", { x1: 0, x2: 0, y1: 0, y2: 6 }));
+  const found = gaps(points).map(([from, to]) => svg("rect", { class: "gap", x: scale.x(from), y: TOP,
+    width: Math.max(1, scale.x(to) - scale.x(from)), height: TALL - TOP - BOTTOM, fill: `url(#${id})` },
+  svg("title", {}, "Nothing is known of this time.")));
+  return found.length ? [svg("defs", {}, pattern), ...found] : [];
+}
+
+function scaleOf({ series, isTime }, { from, to, width }) {
+  const all = series.flatMap(({ points }) => known(points).map(([, value]) => value));
+  const steps = ticks(Math.max(...all, 0), isTime);
+  const right = width - RIGHT;
+  return {
+    from, to, right, ticks: steps,
+    x: (ms) => LEFT + ((ms - from) / (to - from || 1)) * (right - LEFT),
+    ms: (x) => from + ((x - LEFT) / (right - LEFT)) * (to - from),
+    y: (value) => TALL - BOTTOM - (value / steps.at(-1)) * (TALL - TOP - BOTTOM),
+  };
+}
+
+function figures(id, title, series, read) {
+  const moments = [...new Set(series.flatMap(({ points }) => known(points).map(([ms]) => ms)))].sort((a, b) => b - a);
+  const values = series.map(({ points }) => new Map(points));
+  const rows = () => moments.map((ms) => el("tr", {}, cell(when(ms)), ...values.map((each) => {
+    const value = each.get(ms) ?? null;
+    return cell(value === null ? "–" : read(value), "number");
+  })));
+  const heads = ["When", ...series.map(({ name }) => name || title)];
+  const made = el("details", { id: `figures-${id}` }, el("summary", {}, "Figures"));
+  made.addEventListener("toggle", () => { // thousands of cells that nobody looks at would be made every two seconds
+    if (made.open && made.children.length === 1) made.append(table(`${title}, figures`, heads, rows(), ""));
+  });
+  return made;
+}
+
+// `one`: { id, title, series, read, tick, isTime }; `view`: { from, to, width, events }, the same for charts beside each other.
+function chart(one, view) {
+  const { id, title, series, read } = one;
+  const text = `${title}: ${summary(series, read)}`;
+  const head = el("figcaption", {}, text);
+  if (!series.some(({ points }) => known(points).length)) return el("figure", {}, head);
+  const scale = scaleOf(one, view);
+  const lines = series.map(({ points, kind = "" }) => svg("path", { class: kind, d: line(points, scale.x, scale.y) }));
+  const drawing = svg("svg", { width: view.width, height: TALL, class: "chart", role: "img", "aria-label": text },
+    ...axes(scale, one), ...hatched(`hatch-${id}`, series[0].points, scale), ...lines, ...eventLines(view.events, scale));
+  pointing(drawing, head, one, scale, view.events, text);
+  return el("figure", {}, head, drawing, figures(id, title, series, read));
+}
+
+const [LEAST, APART] = [400, 24];
+
+// Charts beside each other, over the same time. `room`: width for all; `now`: end of the time, if that is not the last point.
+export function charts(all, room, { now = null, events = [] } = {}) {
+  const trimmed = all.map((one) => ({ ...one, series: one.series.map((each) => ({ ...each, points: begun(each.points) })) }));
+  const moments = trimmed.flatMap(({ series }) => series.flatMap(({ points }) => known(points).length ? points.map(([ms]) => ms) : []));
+  if (!moments.length) return el("div", { class: "charts" }, ...trimmed.map((one) => chart(one, {})));
+  const from = moments.reduce((least, ms) => Math.min(least, ms));
+  const to = now ?? moments.reduce((most, ms) => Math.max(most, ms));
+  const columns = Math.max(1, Math.floor((room + APART) / (LEAST + APART)));
+  const width = Math.floor((room - (columns - 1) * APART) / columns);
+  const within = events.filter((one) => one.at_ms >= from && one.at_ms <= to);
+  return el("div", { class: "charts" }, ...trimmed.map((one) => chart(one, { from, to, width, events: within })));
 }
 
 // A small one within a row, of which the summary is the name.
-export function sparkline(title, all, format) {
+export function sparkline(title, all, read) {
   const points = begun(all);
-  if (!points.some(([, value]) => value !== null)) return el("span", { class: "soft" }, "–");
+  const values = known(points).map(([, value]) => value);
+  if (!values.length) return el("span", { class: "soft" }, "–");
+  const [from, to] = [points[0][0], points.at(-1)[0]];
+  const most = Math.max(...values) || 1;
+  const [x, y] = [(ms) => 2 + ((ms - from) / (to - from || 1)) * 96, (value) => 22 - (value / most) * 20];
   return svg("svg", { class: "spark", viewBox: "0 0 100 24", role: "img", preserveAspectRatio: "none",
-    "aria-label": `${title}: ${summary(points, format)}` }, ...paths(points, places(points, 100, 24)).slice(0, 1));
+    "aria-label": `${title}: ${summary([{ name: "", points }], read)}` }, svg("path", { d: line(points, x, y) }));
+}
+
+// What the marks in the charts mean, newest first, for those who cannot point at them.
+export function eventsPart(events) {
+  const rows = [...events].reverse().map((one) => el("tr", {}, cell(moment(one.at_ms), "title"),
+    cell(`${SIGNS[one.kind]} ${one.kind}`, "plain"), cell(one.text, "name why")));
+  return el("details", { id: "events" }, el("summary", {}, `Events in this time: ${exact(rows.length)}`),
+    table("Events", ["When", "Kind", "What"], rows, "None."));
 }

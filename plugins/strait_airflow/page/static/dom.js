@@ -75,6 +75,11 @@ export function number(value) {
   const power = Math.min(LARGE.length - 1, Math.floor(Math.log10(value) / 3));
   return `${(value / 1000 ** power).toFixed(1)} ${LARGE[power]}`;
 }
+// On an axis, where the numbers are round.
+export function short(value) {
+  const power = value < 1000 ? 0 : Math.min(LARGE.length - 1, Math.floor(Math.log10(value) / 3));
+  return `${Number((value / 1000 ** power).toPrecision(6))}${power ? ` ${LARGE[power]}` : ""}`;
+}
 export const count = (value) => (unknown(value) || value < 1e6 ? exact(value)
   : el("span", { title: exact(value) }, number(value)));
 // A total of which some parts are not known.
@@ -101,6 +106,7 @@ export function bytes(value) {
   const power = Math.min(UNITS.length - 1, value < 1 ? 0 : Math.floor(Math.log10(value) / 3));
   return `${(value / 1000 ** power).toFixed(power ? 1 : 0)} ${UNITS[power]}`;
 }
+export const roundBytes = (value) => bytes(value).replace(".0 ", " ");
 export const when = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 let aheadMs = 0; // of the server's clock
 export const ago = (ms) => el("time", { datetime: new Date(ms).toISOString(), title: when(ms) },

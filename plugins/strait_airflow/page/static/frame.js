@@ -41,8 +41,30 @@ export function readdress(changed) {
   showAddress();
 }
 
-// Whether Airflow's own theme is dark; null where there is no frame of its.
-export function outerTheme() {
+// The width that a view has.
+export function room() {
+  const { paddingLeft, paddingRight } = getComputedStyle(document.getElementById("main"));
+  return document.getElementById("main").clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+}
+
+// What the page takes from Airflow's own look: its variable for each of ours.
+const TAKEN = {
+  "--back": "colors-bg", "--raised": "colors-bg-muted", "--text": "colors-fg", "--soft": "colors-fg-muted",
+  "--line": "colors-border", "--edge": "colors-border-emphasized", "--font": "fonts-body", "--mono": "fonts-mono",
+  "--radius": "radii-md",
+};
+
+// Light or dark, fonts, colors and radii are those of Airflow's window around the frame, if there is one.
+export function takeLook() {
   const outer = outside();
-  return outer && outer.document.documentElement.classList.contains("dark");
+  const { classList, style } = document.documentElement;
+  const dark = outer ? outer.document.documentElement.classList.contains("dark")
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+  classList.toggle("dark", dark);
+  if (!outer) return;
+  const look = outer.getComputedStyle(outer.document.documentElement);
+  for (const [ours, its] of Object.entries(TAKEN)) {
+    const value = look.getPropertyValue(`--chakra-${its}`).trim();
+    if (value && style.getPropertyValue(ours) !== value) style.setProperty(ours, value);
+  }
 }

@@ -1,5 +1,6 @@
 // A link's consumer groups: where they would continue on the destination, and why not exactly where they are.
 import { above, address, ago, ask, badge, cell, count, el, exact, seconds, table, when } from "./dom.js";
+import { frame } from "./tabs.js";
 import { choice, filters, listing, pager, searchField } from "./paging.js";
 
 const HEADS = ["Group", "Type", "Source", "Destination", "Partitions", "Re-reads if moved now", "State"];
@@ -59,10 +60,12 @@ function none(found) {
 
 const list = listing("groups-", { search: "", state: "" });
 
-export async function groupsView(link, show) {
-  const found = await ask(`links/${encodeURIComponent(link)}/groups?${list.query()}`);
+export const groupsView = (name, show) => frame(name, "groups", ["groups", name],
+  [ask(`links/${encodeURIComponent(name)}/groups?${list.query()}`)], (link, found) => groupsPart(name, found, show));
+
+function groupsPart(link, found, show) {
   const rows = found.rows.map((group) => groupRow(link, group));
-  return [above(link), el("h2", {}, `Consumer groups of ${link}`), syncPart(found.sync), looked(found),
+  return [syncPart(found.sync), looked(found),
     filters(searchField(list, "Group contains", show), choice(list, "state", "Has an offset", found.states, show)),
     table("Consumer groups", HEADS, rows, none(found)), pager(list, found.total, show)];
 }

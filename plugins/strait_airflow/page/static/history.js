@@ -1,6 +1,7 @@
 // The last hours of links. It changes slowly, so it is asked for once a minute.
-import { chart, sparkline } from "./chart.js";
-import { ask, bytes, el, millis, number, seconds } from "./dom.js";
+import { charts, eventsPart, sparkline } from "./chart.js";
+import { ask, bytes, roundBytes, el, millis, number, seconds, short } from "./dom.js";
+import { room } from "./frame.js";
 import { listing } from "./paging.js";
 
 const EVERY_MS = 60_000;
@@ -21,7 +22,7 @@ export async function sparklines() {
   return (link) => sparkline("Records/s in the last hours", links[link] ?? [], number);
 }
 
-const RANGES = [[1, "1 h"], [6, "6 h"], [24, "24 h"]];
+const RANGES = [[1, "1 h"], [6, "6 h"], [24, "24 h"], [720, "30 d"]];
 const list = listing("charts-", { hours: 24 });
 
 function ranges(show) {
@@ -31,25 +32,34 @@ function ranges(show) {
       onclick: () => list.want({ hours: value }, show) }, text)));
 }
 
+// Whether the newest sample is so old that what was since is not known.
+function sinceUnknown(samples, now) {
+  const last = samples.at(-1).at_ms;
+  const step = samples.length > 1 ? last - samples.at(-2).at_ms : 0;
+  return now - last > Math.max(3 * EVERY_MS, 2 * step);
+}
+
 export async function chartsPart(link, show) {
   const { hours } = list.wanted;
   const found = await newest(`links/${encodeURIComponent(link)}/history?hours=${hours}`, ({ looking }) => !looking);
-  const head = el("div", {}, el("h3", {}, "History"), ranges(show));
+  const head = el("div", { class: "top" }, el("h3", {}, "History"), ranges(show));
   if (!found.samples.length) {
     const none = found.looking ? "The past is being read …" : "No slot has reported for a minute yet.";
     const text = found.error || none;
     return [head, el("p", { role: "status", class: found.error ? "bad" : "soft" }, text)];
   }
-  const of = (name) => found.samples.map((sample) => [sample.at_ms, sample[name]]);
+  const late = sinceUnknown(found.samples, found.now_ms) ? [[found.now_ms, null]] : [];
+  const of = (name, title = "", kind = "") => ({ name: title, kind,
+    points: [...found.samples.map((sample) => [sample.at_ms, sample[name]]), ...late] });
   const what = [
-    ["rate", "Records/s", of("records_per_second"), number],
-    ["bytes", "Bytes/s, compressed", of("bytes_per_second"), bytes],
-    ["lag", "Lag, records", of("lag_records"), number],
-    ["lag-seconds", "Lag", of("lag_seconds"), seconds],
-    ["latency", "Latency p99", of("latency_ms_p99"), millis],
+    { id: "rate", title: "Records/s", series: [of("records_per_second")], read: number, tick: short },
+    { id: "bytes", title: "Bytes/s, compressed", series: [of("bytes_per_second")], read: bytes, tick: roundBytes },
+    { id: "lag", title: "Lag, records", series: [of("lag_records")], read: number, tick: short },
+    { id: "lag-seconds", title: "Lag, time", series: [of("lag_seconds")], read: seconds, tick: seconds, isTime: true },
+    { id: "latency", title: "Latency", series: [of("latency_ms_p99", "p99"), of("latency_ms_p50", "p50", "second")],
+      read: millis, tick: millis },
   ];
   const text = found.error || (found.looking ? "The past is being read …" : "");
   const note = text ? [el("p", { role: "status", class: found.error ? "bad" : "soft" }, text)] : [];
-  const charts = what.map(([id, title, points, format]) => chart(id, title, points, format));
-  return [head, ...note, el("div", { class: "charts" }, ...charts)];
+  return [head, ...note, charts(what, room(), { now: found.now_ms, events: found.events }), eventsPart(found.events)];
 }

@@ -1,15 +1,22 @@
 // All links: a line that sums them up, of which each part filters, and the links, those that need an operator first.
 import { address, airflowPart, ask, badge, cell, count, el, exact, millis, seconds, table, total, untilLoss } from "./dom.js";
+import { room } from "./frame.js";
+import { commandPart } from "./copy.js";
 import { sparklines } from "./history.js";
+import { mapPart } from "./map.js";
 import { filters, listing, pager, searchField, sortHead } from "./paging.js";
 
 const LINKS = 50;
-const list = listing("", { search: "", state: "", sort: "urgency", descending: false }, LINKS);
+const list = listing("", { search: "", state: "", sort: "urgency", descending: false, source: "", destination: "", pool: "" },
+  LINKS);
 
 function groups(row) {
   const found = row.consumer_groups;
   return found && !found.late ? `${exact(found.in_sync)} of ${exact(found.all)}` : "–";
 }
+
+const ends = (row) => (row.source ? el("span", {}, `${row.source} → ${row.destination}`,
+  ...(row.pool ? [" ", el("span", { class: "soft", title: `in pool ${row.pool}` }, `in ${row.pool}`)] : [])) : "–");
 
 // What a healthy link does needs no words.
 function why(row) {
@@ -17,7 +24,8 @@ function why(row) {
   const waiting = waits.map(([reason, many]) =>
     `${exact(many)} ${many === 1 ? "partition" : "partitions"}: ${reason.replaceAll("_", " ")}`);
   if (row.error) return row.error + (row.known ? `; all figures are ${seconds(row.age_seconds)} old` : "");
-  return row.needs?.[0]?.text || waiting.join(", ");
+  const lost = row.losses_new ? [`${exact(row.losses_new)} new ${row.losses_new === 1 ? "loss" : "losses"}`] : [];
+  return row.needs?.[0]?.text || [...lost, ...waiting].join(", ");
 }
 
 function linkRow(row, drawn) {
@@ -25,7 +33,7 @@ function linkRow(row, drawn) {
   return el("tr", { class: stale },
     cell(el("a", { href: address("link", row.link) }, row.link), "name title"),
     cell(badge(row.badge), "plain"),
-    cell(row.source ? `${row.source} → ${row.destination}` : "–", "wide keep"),
+    cell(ends(row), "wide keep"),
     cell(total(row.lag_records, row.lag_unknown), "number"),
     cell(seconds(row.lag_seconds), "number"),
     cell(untilLoss(row.seconds_to_loss), "number"),
@@ -51,16 +59,40 @@ function summaryPart(found, show) {
     : [];
   const states = found.states.map((one) => part(one.word.replaceAll(" ", "-"), `${one.count} ${one.word}`, one.level,
     { state: one.word }));
+  const lost = found.losses_new ? [part("lost", `${exact(found.losses_new)} new ${found.losses_new === 1 ? "loss" : "losses"}`,
+    "person", { state: "lost" })] : [];
   const lag = found.behind ? [part("behind", `largest lag ${seconds(found.lag_seconds)}`, "",
     { state: "behind", sort: "lag_seconds", descending: true })] : [];
   const loss = found.losing ? [part("losing", `first loss in ${seconds(found.seconds_to_loss)}`, "person",
     { state: "losing", sort: "seconds_to_loss" })] : [];
   const all = el("strong", {}, `${exact(found.links)} ${found.links === 1 ? "link" : "links"}`);
-  return el("p", { class: "summary", role: "group", "aria-label": "Summary" }, all, ...person, ...loss, ...states, ...lag);
+  return el("p", { class: "summary", role: "group", "aria-label": "Summary" }, all, ...person, ...loss, ...lost, ...states, ...lag);
+}
+
+// What else than the summary filters the list; pressed, it does not any more.
+function chosenPart(show) {
+  const { source, destination, pool } = list.wanted;
+  const chip = (id, text, without) => el("button", { type: "button", id, class: "part", "aria-pressed": "true",
+    onclick: () => list.want(without, show) }, `${text} ×`);
+  return [
+    ...(source || destination ? [chip("show-pair", `${source} → ${destination}`, { source: "", destination: "" })] : []),
+    ...(pool ? [chip("show-pool", `pool ${pool}`, { pool: "" })] : []),
+  ];
+}
+
+// Links of a pool share its Spark application, so they stop and go together.
+function poolsPart(pools, show) {
+  if (!pools.length) return [];
+  const one = ({ name, links, badge: { level, sign } }) => el("button", { type: "button", class: `part ${level}`,
+    id: `pool-${name}`, "aria-pressed": String(list.wanted.pool === name),
+    onclick: () => list.want({ pool: list.wanted.pool === name ? "" : name }, show) },
+  el("span", { "aria-hidden": "true" }, `${sign} `), `${name}: ${links} ${links === 1 ? "link" : "links"}`);
+  return [el("p", { class: "summary", role: "group", "aria-label": "Pools" }, el("span", { class: "soft" },
+    "Application pools"), ...pools.map(one))];
 }
 
 export async function linksView(show) {
-  const [found, drawn, problems] = await Promise.all([ask(`links?${list.query()}`), sparklines(), airflowPart()]);
+  const [found, map, drawn, problems] = await Promise.all([ask(`links?${list.query()}`), ask("map"), sparklines(), airflowPart()]);
   const head = (label, key, first, kind) => sortHead(list, label, key, show, { first, kind });
   const heads = [head("Link", "link", false), head("State", "urgency", false), "Clusters",
     head("Lag, records", "lag_records", true), head("Lag", "lag_seconds", true),
@@ -69,7 +101,8 @@ export async function linksView(show) {
   const rows = found.links.map((row) => linkRow(row, drawn));
   const none = found.summary.links ? "No link is like that." : "No link that you may see.";
   const paging = found.total > LINKS ? [pager(list, found.total, show)] : [];
-  return [el("h2", {}, "Links"), ...problems, summaryPart(found.summary, show),
-    filters(searchField(list, "Link or cluster contains", show)),
-    table("Links", heads, rows, none), ...paging];
+  return [el("h2", {}, "Links"), ...problems, summaryPart(found.summary, show), ...mapPart(map, room()),
+    ...poolsPart(map.pools, show),
+    el("div", { class: "top" }, filters(searchField(list, "Link or cluster contains", show)), ...chosenPart(show)),
+    table("Links", heads, rows, none), ...paging, commandPart("strait", "top")];
 }

@@ -1,8 +1,8 @@
 // Which view is shown, and that it stays new.
 import { above, ageOfView, el, forget, put, seconds } from "./dom.js";
-import { outerTheme, showAddress, takeAddress } from "./frame.js";
+import { showAddress, takeAddress, takeLook } from "./frame.js";
 import { groupView, groupsView } from "./groups.js";
-import { linkView } from "./link.js";
+import { applicationsView, linkView, partitionsView, planView, topicsView } from "./link.js";
 import { linksView } from "./links.js";
 import { partitionView } from "./partition.js";
 import { recoveryView, reportView } from "./recovery.js";
@@ -16,6 +16,10 @@ const STALE_SECONDS = 10; // after the next look should have been over
 // The address after "#/" -> the view, which gives the elements of its newest state. `show` draws it anew at once.
 const VIEWS = [
   [/^link\/([^/]+)$/, linkView],
+  [/^link\/([^/]+)\/topics$/, topicsView],
+  [/^link\/([^/]+)\/partitions$/, partitionsView],
+  [/^link\/([^/]+)\/applications$/, applicationsView],
+  [/^link\/([^/]+)\/plan$/, planView],
   [/^link\/([^/]+)\/partition\/([^/]+)\/(\d+)$/, partitionView],
   [/^link\/([^/]+)\/groups$/, groupsView],
   [/^link\/([^/]+)\/groups\/([^/]+)$/, groupView],
@@ -60,10 +64,10 @@ function replaceMain(parts) {
   const open = new Set([...main.querySelectorAll("details[open]")].map((one) => one.id));
   const active = document.activeElement;
   const [id, from, to] = [active?.id, active?.selectionStart, active?.selectionEnd];
-  const scrolled = [...main.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+  const scrolled = new Map([...main.querySelectorAll(".scroll")].map((one) => [one.ariaLabel, [one.scrollLeft, one.scrollTop]]));
   main.replaceChildren(...parts);
   main.querySelectorAll("details").forEach((one) => { one.open = open.has(one.id); });
-  main.querySelectorAll(".scroll").forEach((one, at) => { one.scrollLeft = scrolled[at] ?? 0; });
+  main.querySelectorAll(".scroll").forEach((one) => { one.scrollTo(...(scrolled.get(one.ariaLabel) ?? [0, 0])); });
   const again = id && id !== "main" ? document.getElementById(id) : null;
   again?.focus({ preventScroll: true });
   if (again?.type === "search" && typeof from === "number") again.setSelectionRange(from, to);
@@ -94,16 +98,17 @@ async function draw(asked) {
 // At once, since somebody wants to see something else.
 const show = () => draw(true);
 
-function theme() {
-  const dark = outerTheme() ?? matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.classList.toggle("dark", dark);
-}
-
 takeAddress();
-theme();
+takeLook();
 setInterval(tellAge, 1000);
-setInterval(theme, LOOK_MS); // Airflow tells a frame nothing when its own theme is switched
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
+setInterval(takeLook, LOOK_MS); // Airflow tells a frame nothing when its own theme is switched
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", takeLook);
+
+let resized;
+addEventListener("resize", () => { // charts and the map are as wide as the window
+  clearTimeout(resized);
+  resized = setTimeout(show, 200);
+});
 addEventListener("hashchange", () => { showAddress(); show(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) draw(false); });
 show();

@@ -1,17 +1,22 @@
 // One partition: where it stands, why it waits and what to do, what it lost, and which offsets belong together.
 import { above, ago, ask, badge, bytes, cell, count, el, exact, facts, prose, seconds, table, untilLoss } from "./dom.js";
+import { noticed } from "./losses.js";
+import { commandPart, copyable, copyButton } from "./copy.js";
 import { rowButtons } from "./pause.js";
 
-const LOSS_HEADS = ["When", "Side", "From offset", "To offset", "Action", "Cause"];
+const LOSS_HEADS = ["When", "Side", "From offset", "To offset", "Action", "Cause", "Acknowledged"];
+
+// As tools take it: without commas.
+const offset = (value, what) => (value >= 0 ? copyable(exact(value), what, String(value)) : "–");
 
 function figures(row) {
   const left = row.position >= 0 && row.end >= 0 ? exact(row.end - row.position) : "–";
   return facts([
     ["Destination topic", row.destination || "–"],
-    ["Next offset to copy", exact(row.position)],
-    ["End of the source", exact(row.end)],
+    ["Next offset to copy", offset(row.position, "the next offset")],
+    ["End of the source", offset(row.end, "the end of the source")],
     ["Offsets left", left],
-    ["First offset that the source still holds", exact(row.log_start)],
+    ["First offset that the source still holds", offset(row.log_start, "the first offset")],
     ["Lag, records", count(row.lag_records)],
     ["Lag", seconds(row.lag_seconds)],
     ["Held back by an open transaction", count(row.held_back_records)],
@@ -72,11 +77,12 @@ export async function partitionView(name, topic, partition) {
   const why = [row.reason.replaceAll("_", " "), row.detail].filter(Boolean).join(": ");
   const losses = row.losses.map((loss) => el("tr", {}, cell(ago(loss.at_ms), "title"), cell(loss.side),
     cell(exact(loss.from_offset), "number"), cell(exact(loss.to_offset), "number"), cell(loss.action),
-    cell(`${loss.cause}: ${loss.detail}`, "name")));
-  return [above(name), el("h2", {}, `${topic}-${partition}`), el("p", { class: "head" }, badge(row.badge), prose(why)),
+    cell(`${loss.cause}: ${loss.detail}`, "name"), cell(noticed(loss), "name")));
+  return [above(name, ["Partitions", ["link", name, "partitions"]]),
+    el("h2", {}, `${topic}-${partition} `, copyButton(topic, "the topic's name")), el("p", { class: "head" }, badge(row.badge), prose(why)),
     ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, prose(text))),
     el("p", { class: "actions" }, ...rowButtons(link, row)), figures(row), ...policyPart(row.policy),
     el("h3", {}, "Losses"), ...notKept(name, topic, row.losses_not_kept),
     table("Losses", LOSS_HEADS, losses, row.losses_not_kept ? "None among the newest." : "None."),
-    ...runsPart(runs)];
+    ...runsPart(runs), commandPart("strait", "status", name, topic)];
 }

@@ -41,7 +41,6 @@ export function partitionsPart(link, found, show, change) {
     head("Lag", "lag_seconds"), head("Lost in", "seconds_to_loss"), head("Position", "position"), head("End", "end"),
     head("Reason", "reason"), ...(renamed ? ["Destination topic"] : []), "Change"];
   const rows = found.rows.map((row) => partitionRow(row, link, change, renamed));
-  return [el("h3", {}, "Partitions"),
-    filters(searchField(list, "Topic contains", show), choice(list, "reason", "Reason", found.reasons, show)),
+  return [filters(searchField(list, "Topic contains", show), choice(list, "reason", "Reason", found.reasons, show)),
     table("Partitions", heads, rows, "No such partition."), pager(list, found.total, show)];
 }

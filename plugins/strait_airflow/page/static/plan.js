@@ -24,4 +24,4 @@ function planPart(plan) {
   return el("div", {}, el("h4", {}, title), facts(said), ...from, ...block);
 }
 
-export const plansPart = (link) => [el("h3", {}, "Plan in force"), ...(link.plans ?? []).map(planPart)];
+export const plansPart = (link) => [...(link.plans ?? []).map(planPart)];

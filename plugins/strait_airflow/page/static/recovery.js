@@ -1,8 +1,10 @@
 // How ready a link is for a failover, its failovers and rehearsals, and beginning one.
-import { chart } from "./chart.js";
+import { charts } from "./chart.js";
 import { opens } from "./dialog.js";
 import { above, address, ago, ask, badge, cell, el, exact, facts, seconds, table, when } from "./dom.js";
+import { room } from "./frame.js";
 import { listing, pager } from "./paging.js";
+import { frame } from "./tabs.js";
 import { failoverWizard, rehearseDialog, unfenceDialog } from "./wizard.js";
 
 const HEADS = ["When", "Kind", "Outcome", "By", "RTO", "RPO, offsets", "RPO", "Groups exact", "Steps that hold"];
@@ -36,13 +38,14 @@ function reportRow(link, record) {
 function trendPart(trend) {
   const rehearsals = trend.filter((one) => one.kind === "rehearsal");
   const failovers = trend.filter((one) => one.kind !== "rehearsal");
-  const of = (records, name) => records.map((one) => [one.began_at_ms, one[name]]);
-  const charts = [
-    chart("score", "Steps that hold, in rehearsals", of(rehearsals, "score"), percent),
-    chart("rto", "RTO of failovers", of(failovers, "rto_seconds"), seconds),
-    chart("rpo", "RPO of failovers", of(failovers, "rpo_seconds"), seconds),
+  const of = (records, name) => [{ name: "", points: records.map((one) => [one.began_at_ms, one[name]]) }];
+  const time = { read: seconds, tick: seconds, isTime: true };
+  const all = [
+    { id: "score", title: "Steps that hold, in rehearsals", series: of(rehearsals, "score"), read: percent, tick: percent },
+    { id: "rto", title: "RTO of failovers", series: of(failovers, "rto_seconds"), ...time },
+    { id: "rpo", title: "RPO of failovers", series: of(failovers, "rpo_seconds"), ...time },
   ];
-  return trend.length ? [el("h3", {}, "Trend"), el("div", { class: "charts" }, ...charts)] : [];
+  return trend.length ? [el("h3", {}, "Trend"), charts(all, room())] : [];
 }
 
 function actions(link, found) {
@@ -60,14 +63,14 @@ const unknown = (found) => (found.error ? el("p", { class: "bad" }, found.error)
 
 const reports = listing("reports-", {});
 
-export async function recoveryView(name, show) {
-  const path = `links/${encodeURIComponent(name)}`;
-  const [link, found] = await Promise.all([ask(path), ask(`${path}/recovery?${reports.query()}`)]);
-  const head = [above(name), el("h2", {}, `Recovery of ${name}`)];
-  if (found.looking || (found.error && !found.total)) return [...head, unknown(found)];
-  if (found.error) head.push(unknown(found));
-  const rows = found.rows.map((one) => reportRow(name, one));
-  return [...head, ...actions(link, found), el("h3", {}, "Readiness"), readinessPart(name, found),
+export const recoveryView = (name, show) => frame(name, "recovery", ["failover", name, "--history"],
+  [ask(`links/${encodeURIComponent(name)}/recovery?${reports.query()}`)], (link, found) => recoveryPart(link, found, show));
+
+function recoveryPart(link, found, show) {
+  if (found.looking || (found.error && !found.total)) return [unknown(found)];
+  const rows = found.rows.map((one) => reportRow(link.link, one));
+  return [...(found.error ? [unknown(found)] : []), ...actions(link, found),
+    el("h3", {}, "Readiness"), readinessPart(link.link, found),
     ...trendPart(found.trend), el("h3", {}, "Reports"),
     table("Reports", HEADS, rows, "No failover and no rehearsal was ever begun."), pager(reports, found.total, show)];
 }

@@ -159,23 +159,23 @@ export function runPanel() {
 }
 
 // A dialog that asks, then does and shows it. `act` gets the form's values and the panel, and gives { ok }; what failed
-// may be tried again.
-export function actDialog(title, label, about, act) {
+// may be tried again. `kind`: "danger" of what cannot be taken back.
+export function actDialog(title, label, about, act, kind = "go") {
   return openDialog(title, (close) => {
     const panel = runPanel();
-    const go = el("button", { type: "submit", class: "go" }, label);
+    const go = el("button", { type: "submit", class: kind }, label);
     const cancel = el("button", { type: "button", onclick: close }, "Cancel");
-    const fields = el("fieldset", { "aria-label": title }, ...about, el("p", {}, go));
-    const form = el("form", {}, fields);
+    const fields = el("fieldset", { "aria-label": title }, ...about);
+    const form = el("form", {}, fields, panel.element, el("p", { class: "actions end" }, cancel, go));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const values = Object.fromEntries(new FormData(form));
-      fields.disabled = true;
+      fields.disabled = go.disabled = true;
       put(cancel, "Close");
       cancel.focus();
       const { ok } = await act(values, panel);
-      fields.disabled = ok;
+      fields.disabled = go.disabled = ok;
     });
-    return [form, panel.element, el("p", {}, cancel)];
+    return [form];
   });
 }

@@ -24,7 +24,7 @@ function settleDialog(link, action) {
     const asked = { link: link.link, action, topic, to, dry_run: dry === "yes" };
     const { ok } = await panel.start(link.dags.quarantine, asked);
     return { ok: ok && !asked.dry_run };
-  });
+  }, action === "drop" ? "danger" : "go");
 }
 
 export function quarantineButtons(link) {

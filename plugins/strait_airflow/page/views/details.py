@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import asdict
+from itertools import zip_longest
 
 from strait.exporter.observation import Observation
 from strait.model import TopicPartition
@@ -27,7 +28,7 @@ def link_details(link: str, seen: Observation | None, now: Now) -> Data:
         return found
     return found | {
         "slots": [_slot(group, slot) for group in seen.statuses for slot in group.slots],
-        "losses_newest": [loss.model_dump(mode="json") for loss in seen.losses[: -_LOSSES_SHOWN - 1 : -1]],
+        "losses_newest": losses_of(seen, _LOSSES_SHOWN),
         "quarantine": dict(seen.quarantined),
         "pauses": [pause.model_dump(mode="json") for pause in pauses_of(seen.plans.values())],
         "resolvable": sorted(RESOLVABLE),
@@ -48,15 +49,26 @@ def partition_details(seen: Observation | None, topic: str, partition: int) -> D
         return None
     copied = ((plan.group, one.policy) for plan in seen.plans.values() for one in plan.topics if one.source == topic)
     group, policy = next(copied, ("", None))
-    losses = [loss for loss in seen.losses if (loss.topic, loss.partition) == (topic, partition)]
+    losses = [one for one in losses_of(seen) if (one["topic"], one["partition"]) == (topic, partition)]
     pauses = [pause for pause in pauses_of(seen.plans.values()) if Scope.of(pause).covers(place)]
     return partition_row(row, late_topics(seen.needs)) | {
         "group": group,
         "policy": None if policy is None else policy.model_dump(mode="json", exclude_defaults=True),
-        "losses": [loss.model_dump(mode="json") for loss in reversed(losses)],
+        "losses": losses,
         "losses_not_kept": max(0, sum(seen.loss_counts.values()) - len(seen.losses)),
         "pauses": [pause.model_dump(mode="json") for pause in pauses],
     }
+
+
+def losses_of(seen: Observation, most: int | None = None) -> list[Data]:
+    """Return the newest losses first, each with the operator, time and reason of its acknowledgement, as
+    `acknowledged`; null: it is new."""
+    pairs = list(zip_longest(seen.losses, seen.loss_acknowledgements))[::-1][:most]
+    return [
+        loss.model_dump(mode="json")
+        | {"acknowledged": None if said is None else said.model_dump(mode="json", include={"by", "at_ms", "reason"})}
+        for loss, said in pairs
+    ]
 
 
 def partition_runs(seen: Seen[Runs] | None, topic: str, partition: int) -> Data:

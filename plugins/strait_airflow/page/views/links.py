@@ -22,7 +22,9 @@ LOOK_SECONDS = 2.0
 LOSING = "losing"
 BEHIND = "behind"
 PERSON = str(Level.PERSON)
-"""Filters of links besides the words for their states: those that lose records within a day, lag, or need an operator."""
+LOST = "lost"
+"""Filters of links besides the words for their states: those that lose records within a day, lag, need an operator, or have
+losses that are not acknowledged."""
 
 _ORDER = {str(level): number for number, level in enumerate(reversed(Level))}
 
@@ -65,7 +67,8 @@ class LinksQuestion:
 
     Attributes:
         search: part of a name of the link or its clusters, in any letter case.
-        state: the word for a state, `PERSON`, `LOSING` or `BEHIND`; "" any.
+        state: the word for a state, `PERSON`, `LOSING`, `BEHIND` or `LOST`; "" any.
+        source, destination, pool: only links between these clusters, or in this pool; "" any.
         sort: one of `LINK_SORTS`; unknown values come last.
     """
 
@@ -75,6 +78,9 @@ class LinksQuestion:
     descending: bool = False
     offset: int = 0
     limit: int = 20
+    source: str = ""
+    destination: str = ""
+    pool: str = ""
 
 
 class Now(NamedTuple):
@@ -96,6 +102,7 @@ def link_row(link: str, seen: Observation | None, now: Now) -> Data:
     return summary.as_data() | {
         "link": link,
         "known": known,
+        "pool": seen.pool,
         "age_seconds": round(now.seconds - seen.at, 1) if known else None,
         "every_seconds": LOOK_SECONDS,
         "latency_ms_p99": max(latencies, default=None),
@@ -105,6 +112,7 @@ def link_row(link: str, seen: Observation | None, now: Now) -> Data:
         "needs": [need.as_data() for need in seen.needs],
         "consumer_groups": _groups_in_sync(seen, now.ms),
         "losses": sum(seen.loss_counts.values()),
+        "losses_new": seen.new_losses,
         "quarantined": sum(seen.quarantined.values()),
         "last_event": last_event(seen) if known else None,
     }
@@ -137,7 +145,8 @@ def links_page(rows: Sequence[Data], asked: LinksQuestion) -> Data:
 
 
 def summary_line(rows: Sequence[Data]) -> Data:
-    """Return how many links are in which state, the largest lag and the next loss."""
+    """Return how many links are in which state, the largest lag, the next loss, and how many losses are not
+    acknowledged."""
     states = Counter(row["badge"]["word"] for row in rows)
     levels = {row["badge"]["word"]: row["badge"]["level"] for row in sorted(rows, key=_urgency, reverse=True)}
     ordered = sorted(states.items(), key=lambda each: (_ORDER[levels[each[0]]], -each[1], each[0]))
@@ -152,6 +161,7 @@ def summary_line(rows: Sequence[Data]) -> Data:
         "behind": len(lags),
         "seconds_to_loss": min(losses, default=None),
         "losing": len(losses),
+        "losses_new": sum(row.get("losses_new", 0) for row in rows),
     }
 
 
@@ -168,7 +178,11 @@ def _link_wanted(row: Data, asked: LinksQuestion) -> bool:
     names = (row["link"], row.get("source", ""), row.get("destination", ""))
     if not any(asked.search.casefold() in name.casefold() for name in names):
         return False
+    for name in ("source", "destination", "pool"):
+        if getattr(asked, name) not in ("", row.get(name)):
+            return False
     special = {PERSON: row["needs_person"], LOSING: _losing(row), BEHIND: bool(row.get("lag_seconds"))}
+    special[LOST] = bool(row.get("losses_new"))
     return bool(special.get(asked.state, asked.state in ("", row["badge"]["word"])))
 
 

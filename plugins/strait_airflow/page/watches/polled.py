@@ -1,5 +1,5 @@
 """Parts of a link that the page reads again and again in the background: its applications, failovers, consumer groups,
-quarantine and offset map."""
+quarantine, offset map and last 30 days."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,16 +13,20 @@ from strait.config.naming import application_of
 from strait.consumer_groups.sync import GroupSync
 from strait.control.failover.journal import Journal
 from strait.control.quarantine import Quarantine
+from strait.control.report_history import history_points
 from strait.exporter.background import BackgroundWatch
 from strait.launch.overview import overview
 from strait.planning.consumer_groups import GroupStatus
+from strait.planning.history.sample import Sample, samples_of
 from strait.state.failover_records import Failover
 from strait.state.link_handle import ConfiguredLink
 from strait.state.quarantine_log import Entry
 from strait.state.schema import OffsetMapping
 from strait.waiting import unix_ms
 from strait_airflow.applications import launcher
+from strait_airflow.page.watches.history import DAY_MS, HOUR_MS
 
+DAYS_KEPT = 30
 _LOG_BYTES = 8 * 1024
 _LOG_LINES = 30
 
@@ -135,6 +139,17 @@ def _runs(link: ConfiguredLink) -> Iterator[Callable[[], Runs]]:
         yield read
 
 
+@contextmanager
+def _hours(link: ConfiguredLink) -> Iterator[Callable[[], tuple[Sample, ...]]]:
+    def read() -> tuple[Sample, ...]:
+        now_ms = unix_ms()
+        since_ms = now_ms - DAYS_KEPT * DAY_MS
+        points = history_points(*link.destination, link.name, "hour", since_ms)
+        return tuple(samples_of(points, HOUR_MS, since_ms, now_ms))
+
+    yield read
+
+
 APPLICATIONS: Part[tuple[dict[str, Any], ...]] = Part(_applications, (), 10.0)
 """Those that this host can see, each with its submissions (see `strait.launch.overview`), `group` ("": that of
 its pool), `pool` ("": none) with the `links` that run in it, `standby` and `log_lines`, the last ones of the newest submission."""
@@ -146,3 +161,5 @@ QUARANTINE: Part[tuple[Entry, ...]] = Part(_quarantine, (), 30.0)
 """Unresolved records, in the order in which they were quarantined."""
 RUNS: Part[Runs] = Part(_runs, {}, 10.0)
 """(source topic, partition) -> its offset segments, by sequence_base."""
+HOURS: Part[tuple[Sample, ...]] = Part(_hours, (), 300.0)
+"""The last `DAYS_KEPT` days, a sample per hour, oldest first."""
