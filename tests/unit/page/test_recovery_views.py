@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from strait.exporter.observation import Observation
 from strait.state.failover_records import Failover, FailoverStep
+from strait.state.verified import Verified
 from strait_airflow.page.views.recovery import recovery_page, report
 from strait_airflow.page.watches.polled import Seen
+from support.model.plans import classed_plan
 
 
 def record(number: int, kind: str = "rehearsal", outcome: str = "done", **fields: Any) -> Failover:
@@ -57,3 +60,16 @@ def test_a_report_has_its_steps_and_a_line_that_sums_it_up():
     assert failed is not None
     assert (failed["looking"], failed["error"], "steps" in failed) == (False, "gone", False)
     assert recovery_page(None, offset=0, limit=2)["looking"]
+
+
+def test_the_topics_that_audits_have_verified_are_shown_and_unknown_is_not_none():
+    plan = classed_plan({"t": "normal", "u": "normal"})
+    seen = Observation("l", "a", "b", 0.0, plans={"default": plan}, audited={"t": Verified("equal", 0, 3_600_000)})
+    found = recovery_page(Seen(()), offset=0, limit=2, link=seen)["audited"]
+    assert found["verdict"] == "warning"
+    assert (
+        "all records of 1 of 2 topics, and found no difference, until 1970-01-01 01:00:00 UTC; not of u"
+        in found["detail"]
+    )
+    assert recovery_page(Seen(()), offset=0, limit=2)["audited"] is None
+    assert recovery_page(Seen(()), offset=0, limit=2, link=Observation("l", "a", "b", 0.0))["audited"] is None

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from strait.control.forecast import Forecast
 from strait.control.quarantine import Record
+from strait.exporter.observation import Observation
 from strait.planning.consumer_groups import OffsetState
 from strait.planning.history.sample import Sample as Point
 from strait.planning.review.backfill import Backfill, TopicBackfill
@@ -35,6 +36,7 @@ from strait_airflow.page.views.preview import preview_of
 from strait_airflow.page.views.recovery import recovery_page, report
 from strait_airflow.page.views.topics import topic_page
 from strait_airflow.page.watches.polled import Seen
+from support.model.plans import classed_plan
 from support.model.reports import plain_run
 from unit.page import test_details_views, test_preview
 from unit.page.test_applications_view import ONE
@@ -120,6 +122,8 @@ def test_consumer_groups():
 def test_failovers():
     done = record(7, kind="planned", rto_seconds=12.0)
     exact(recovery.Recovery, recovery_page(Seen((record(1), done)), offset=0, limit=20))
+    seen = Observation("l", "a", "b", 0.0, plans={"default": classed_plan({"t": "normal"})})
+    exact(recovery.Recovery, recovery_page(Seen(()), offset=0, limit=20, link=seen))
     told = json.dumps(report(Seen((done,)), "7"))  # records of state topics are strict: JSON's lists are tuples there
     model = recovery.FailoverReport.model_validate_json(told, extra="forbid")
     assert json.loads(model.model_dump_json()) == json.loads(told)

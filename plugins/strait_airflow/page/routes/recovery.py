@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, HTTPException
 
-from strait_airflow.page.observers import failovers_observers
+from strait_airflow.page.observers import failovers_observers, observers
 from strait_airflow.page.routes.query import Limit, Offset
 from strait_airflow.page.schemas.common import Looked, answers
 from strait_airflow.page.schemas.recovery import FailoverReport, Recovery
@@ -16,7 +16,8 @@ api = APIRouter(prefix="/api/v1/links/{link}")
 @api.get("/recovery", **answers(Recovery, 404))
 def recovery(name: VisibleLink, offset: Offset = 0, limit: Limit = 20) -> Data:
     """Return failovers and rehearsals, newest first, and how ready the link is for a failover."""
-    return recovery_page(failovers_observers.newest(name), offset=offset, limit=limit)
+    found = failovers_observers.newest(name)
+    return recovery_page(found, offset=offset, limit=limit, link=observers.newest(name))
 
 
 @api.get("/failover", **answers(FailoverReport | Looked, 404))

@@ -20,6 +20,14 @@ class Readiness(Answer):
     missing: list[Step] = Field(description="Those that did not hold.")
 
 
+class Audited(Answer):
+    """The step `audited` of a failover, as it would be now."""
+
+    verdict: str
+    badge: Badge
+    detail: str = Field(description="How many topics audits have verified, until when, and which not.")
+
+
 class FailoverRow(Answer):
     id: str
     kind: str
@@ -51,6 +59,7 @@ class Recovery(Listed, Looked):
     """Failovers and rehearsals, newest first."""
 
     readiness: Readiness | None = Field(description="null: there was no rehearsal.")
+    audited: Audited | None = Field(description="null: not known yet.")
     running: bool
     fenced: bool = Field(description="Producers are denied writing to the source.")
     newest_failover: FailoverRow | None

@@ -23,6 +23,9 @@ function readinessPart(link, found) {
     missing.length ? el("ul", {}, ...missing) : whole);
 }
 
+const auditedPart = ({ audited }) => (audited === null ? el("p", {}, "The results of audits are not known yet.")
+  : el("p", {}, badge(audited.badge), ` ${audited.detail}`));
+
 // What a wave has moved is part of what it was.
 const kindOf = (record) => record.kind + (record.wave_topics.length ? `, a wave of ${record.wave_topics.join(", ")}` : "");
 
@@ -70,7 +73,7 @@ function recoveryPart(link, found, show) {
   if (found.looking || (found.error && !found.total)) return [unknown(found)];
   const rows = found.rows.map((one) => reportRow(link.link, one));
   return [...(found.error ? [unknown(found)] : []), ...actions(link, found),
-    el("h3", {}, "Readiness"), readinessPart(link.link, found),
+    el("h3", {}, "Readiness"), readinessPart(link.link, found), auditedPart(found),
     ...trendPart(found.trend), el("h3", {}, "Reports"),
     table("Reports", HEADS, rows, "No failover and no rehearsal was ever begun."), pager(reports, found.total, show)];
 }

@@ -1,7 +1,9 @@
 """Responses of the page about recovery: a link's readiness, and reports of its failovers and rehearsals. Pure."""
 
+from strait.exporter.observation import Observation
 from strait.planning.failover import summary
 from strait.planning.failover_report import screen_parts
+from strait.planning.readiness import audited
 from strait.planning.status.words import STATES
 from strait.state.failover_records import Failover, FailoverStep
 from strait_airflow.page.views.answers import Data, looked, some
@@ -10,8 +12,11 @@ from strait_airflow.page.watches.polled import Seen
 _TREND_MOST = 100
 
 
-def recovery_page(seen: Seen[tuple[Failover, ...]] | None, *, offset: int, limit: int) -> Data:
-    """Return the newest rehearsal with its missing steps, the latest failover, the trend, and one page of reports."""
+def recovery_page(
+    seen: Seen[tuple[Failover, ...]] | None, *, offset: int, limit: int, link: Observation | None = None
+) -> Data:
+    """Return the newest rehearsal with its missing steps, the verification of the topics, the latest failover, the trend, and
+    one page of reports. ``link``: the link's state; None: it is not known."""
     records = () if seen is None else seen.found
     newest_first = records[::-1]
     rehearsal = next((one for one in newest_first if one.kind == "rehearsal" and one.outcome == "done"), None)
@@ -19,6 +24,7 @@ def recovery_page(seen: Seen[tuple[Failover, ...]] | None, *, offset: int, limit
     page = some(newest_first, offset, limit)
     return looked(seen) | {
         "readiness": None if rehearsal is None else _readiness(rehearsal),
+        "audited": _audited(link),
         "running": real is not None and real.outcome == "running",
         "fenced": real is not None and bool(real.fence),
         "newest_failover": None if real is None else _line(real),
@@ -53,6 +59,14 @@ def _readiness(rehearsal: Failover) -> Data:
         "steps": len(rehearsal.steps),
         "missing": [_step(step) for step in missing],
     }
+
+
+def _audited(seen: Observation | None) -> Data | None:
+    if seen is None or not seen.plans:
+        return None
+    topics = {topic.source for plan in seen.plans.values() for topic in plan.topics}
+    check = audited(seen.link, topics, seen.audited)
+    return {"verdict": check.verdict, "badge": STATES[check.verdict].as_data(), "detail": check.detail}
 
 
 def _step(step: FailoverStep) -> Data:
