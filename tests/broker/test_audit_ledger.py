@@ -115,6 +115,25 @@ def test_transactions_and_merged_batches_are_proved_too(make_link: MakeLink, top
     assert (found.body["verdict"], found.total("records")) == ("equal", link.copied())
 
 
+def test_a_backlog_that_is_larger_than_the_slot_s_memory_is_proved(make_link: MakeLink, topic_name: str) -> None:
+    """The memory of a batch is used again as soon as it is sent, before it is acknowledged."""
+    link = make_link(topics={topic_name: 4}, slot_memory_bytes=8 << 20)
+    link.make_topics()
+    properties = {"compression.type": "lz4", "batch.size": 1 << 20, "linger.ms": 50}
+    producer = Producer(link.source.client_properties | properties)
+    for number in range(40_000):
+        producer.produce(topic_name, os.urandom(1000), b"%d" % number, number % 4)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    link.publish()
+    slot = link.start_slot()
+    link.until_copied()
+    end(link, slot)
+    found = audit_by_ledger(link, chunk_bytes=64 << 20)
+    assert found.unexplained == {}, found.differences[:5]
+    assert (found.body["verdict"], found.total("records")) == ("equal", 40_000)
+
+
 def test_records_of_a_killed_slot_have_no_row_until_an_audit_has_compared_them(
     make_link: MakeLink, topic_name: str
 ) -> None:

@@ -197,7 +197,7 @@ class BatchStamper:
 
     def _pass(self, partition: Partition, piece: Piece, frame: Buffer, tailing: bool) -> None:
         cursor, sequence = partition.cursor, partition.cursor.sequence
-        batches.restamp(piece.batch, self._producer_id, wire_sequence(sequence))
+        crc = batches.restamp(piece.batch, self._producer_id, wire_sequence(sequence))
         if piece.memory is None:
             frame.hold()
         last = piece.stretches[-1]
@@ -214,8 +214,9 @@ class BatchStamper:
             piece.epoch,
             piece.batch.max_timestamp,
             tailing,
-            batches.checksum(piece.batch.view) if partition.policy.source_compacted else 0,
+            crc if partition.policy.source_compacted else 0,
             piece.built,
+            crc.to_bytes(4),
         )
         cursor.stamped(piece.batch.records, out.position, piece.position, piece.epoch)
         self._emit(partition, out)

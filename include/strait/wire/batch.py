@@ -144,9 +144,9 @@ def checksum(batch: memoryview) -> int:
     return int(_CRC.unpack_from(batch, _CRC_AT)[0])
 
 
-def restamp(batch: Batch, producer_id: int, wire_sequence: int) -> None:
+def restamp(batch: Batch, producer_id: int, wire_sequence: int) -> int:
     """Make the batch the link's own, in place: base offset 0, no leader epoch, not transactional, our producer ID and
-    sequence. The checksum is adjusted, so it matches only if it did before."""
+    sequence. The checksum is adjusted, so it matches only if it did before; it is returned."""
     view = batch.view
     covered = view[CRC_FROM:_CHANGED_TO]
     before = bytes(covered)
@@ -155,3 +155,4 @@ def restamp(batch: Batch, producer_id: int, wire_sequence: int) -> None:
     _PRODUCER.pack_into(view, _PRODUCER_AT, producer_id, 0, wire_sequence)
     crc = changed(batch.crc, before, covered, len(view) - _CHANGED_TO)
     _FRONT.pack_into(view, 0, 0, batch.length, -1, 2, crc)
+    return crc

@@ -50,10 +50,11 @@ class Slot:
 
 def copy(partition: Partition, records: int, crc: bytes = b"CRC!") -> None:
     """As many are acknowledged, in one batch with this checksum."""
-    buffer, position = BufferPool(1 << 20).adopt(bytearray(b"x" * 17 + crc)), partition.position
+    buffer, position = BufferPool(1 << 20).adopt(bytearray(1)), partition.position
     source = position.copied_to + records
     batch = OutBatch(
-        position.generation, buffer.view(), buffer, position.acked_sequence, records, source, source, 0, b"1234", 0, 1, False
+        position.generation, buffer.view(), buffer, position.acked_sequence, records, source, source, 0, b"1234", 0, 1, False,
+        copy_crc=crc,
     )  # fmt: skip
     position.acked(batch)
     partition.totals.acked(batch)

@@ -19,7 +19,6 @@ from strait.model import topic_id_text
 from strait.reasons import Reason
 from strait.state.offset_map import gaps_of, locate
 from strait.state.schema import OffsetMapping, TopicPolicy
-from strait.wire.batch import CRC_BYTES
 
 
 class Superseded(Exception):
@@ -127,7 +126,7 @@ class Totals:
         self.batches += 1
         self.bytes += len(batch.view)
         self.digest = zlib.crc32(batch.source_crcs, self.digest)  # so the order of batches matters
-        self.copy_digest = zlib.crc32(batch.view[CRC_BYTES], self.copy_digest)
+        self.copy_digest = zlib.crc32(batch.copy_crc, self.copy_digest)
         self.last_timestamp_ms = batch.max_timestamp_ms
 
 

@@ -30,6 +30,7 @@ class OutBatch(NamedTuple):
     ``generation`` distinguishes batches from before and after a reset of the position; ``position``: the source offset
     after its last record; ``promise``: the last write barrier that must be acknowledged before it may be sent, 0 for
     none; ``tailing``: it was fetched while the partition was caught up; ``crc``: its checksum, 0 if it is not needed;
+    ``copy_crc``: its checksum in its four bytes, since its memory may be reused once it is sent;
     ``built``: why it is not one of the source's batches, but built from their records.
     """
 
@@ -47,6 +48,7 @@ class OutBatch(NamedTuple):
     tailing: bool
     crc: int = 0
     built: Built | None = None
+    copy_crc: bytes = b""
 
 
 class SendQueue:
