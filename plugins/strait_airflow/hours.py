@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from strait.waiting import unix_ms
+from strait.waiting import tries, unix_ms
 from strait_airflow.assets import HOURS, hours_in, topic_of
 from strait_airflow.lineage import emit_lineage
 from strait_airflow.noticing import ACTED, Acted
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from strait.config.assets import Assets
+    from strait.control.hours import LinkHours
     from strait.planning.status.complete_hours import Told
+    from strait.state.reader import StateReader
     from strait_airflow.control import Store
 
 log = logging.getLogger(__name__)
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 GIVEN = "hours"
 """Key of the asset's state: topic -> [start of the next hour by the events, the same once those of this run are written]."""
 
+_SETTLE_SECONDS = 4.0
 _EVENTS_READ = 20  # a user may have made others by hand
 
 
@@ -70,10 +73,14 @@ def emit_hours(link: str, store: "Store", context: "Context") -> None:
         _emit(link, store, context, assets)
     except StraitError as error:
         log.warning("hours of topics: %s", described(error, link))
-        acted = Acted.of(store.get(ACTED))  # so that the watch wakes the DAG for them again
-        store.set(
-            ACTED, acted._replace(seen={name: value for name, value in acted.seen.items() if name != FACT}).data()
-        )
+        _not_acted_upon(store)
+
+
+def _not_acted_upon(store: "Store") -> None:
+    """Have the watch wake the DAG again for hours that it finds complete."""
+    acted = Acted.of(store.get(ACTED))
+    seen = {name: value for name, value in acted.seen.items() if name != FACT}
+    store.set(ACTED, acted._replace(seen=seen).data())
 
 
 def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, Asset]") -> None:
@@ -94,14 +101,15 @@ def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, A
     told = {topic: _told(context, assets[topic]) for topic in asked}
     starts = {topic: _next(told[topic], given.get(topic), now_ms, settings) for topic in asked}
     expected = dict(starts)
-    if any(map(is_due, starts.values())):
+    due = {topic: start for topic, start in starts.items() if is_due(start)}
+    if due:
         hours = LinkHours(of)
         with of.state("plan", "reports") as state:
             state.catch_up()
             planned = {topic.source for plan in state.plans.values() for topic in plan.topics}
             if others := sorted(assets.keys() - planned):
                 log.warning("hours of topics that the link does not replicate have no events: %s", ", ".join(others))
-            complete = hours.complete(state, starts, now_ms)
+            complete = _settled(hours, state, {topic: due[topic] for topic in due.keys() & planned}, now_ms)
             for topic, found in complete.items():
                 events = {one["hour"]: one for one in hours.events(state, topic, found, told[topic])}
                 asset = assets[topic]
@@ -112,11 +120,24 @@ def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, A
                 task: Any = context["task"]
                 task.outlets.append(asset)
                 expected[topic] = found[-1] + HOUR_MS
+        if due.keys() - complete.keys():
+            _not_acted_upon(store)
         if complete:
             log.info("hours are replicated: %s", hours_text(complete))
     known = {topic: given[topic] for topic in assets if topic in given}
     known |= {topic: Next(starts[topic], expected[topic]) for topic in asked}
     store.set(GIVEN, {topic: list(found) for topic, found in sorted(known.items())})
+
+
+def _settled(hours: "LinkHours", state: "StateReader", due: Mapping[str, int], now_ms: int) -> dict[str, list[int]]:
+    """Return `LinkHours.complete`. If an hour ends with the present end of a log, slots are about to report it."""
+    found: dict[str, list[int]] = {}
+    for _ in tries(_SETTLE_SECONDS, _SETTLE_SECONDS / 4):
+        state.catch_up()
+        found = hours.complete(state, due, now_ms)
+        if found.keys() == due.keys():
+            break
+    return found
 
 
 def _told(context: "Context", asset: "Asset") -> "Told | None":

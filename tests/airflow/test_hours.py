@@ -11,6 +11,7 @@ from strait.config.assets import Assets
 from strait.errors import ClusterUnavailable
 from strait.planning.status.complete_hours import HOUR_MS, TopicEnds, event_of, key_of
 from strait.waiting import unix_ms
+from strait_airflow import hours as module
 from strait_airflow import settings
 from strait_airflow.assets import HOURS, hour_of, hourly, topic_of
 from strait_airflow.hours import GIVEN, emit_hours, next_hours
@@ -44,11 +45,14 @@ class Hours:
     """Of a link that has replicated all hours before ``until``."""
 
     def __init__(self) -> None:
-        self.until, self.away = NOW, False
+        self.until, self.away, self.reports_late = NOW, False, 0
 
     def complete(self, _: Any, next_ms: Mapping[str, int], now_ms: int) -> dict[str, list[int]]:
         if self.away:
             raise ClusterUnavailable("a", "away")
+        if self.reports_late:
+            self.reports_late -= 1
+            return {}
         found = list(range(next_ms[ORDERS], min(self.until, now_ms), HOUR_MS))
         return {ORDERS: found} if found else {}
 
@@ -82,6 +86,7 @@ def hours(monkeypatch: pytest.MonkeyPatch) -> Hours:
     plan = SimpleNamespace(topics=[SimpleNamespace(source=ORDERS)])
     state = SimpleNamespace(catch_up=lambda: None, plans={"default": plan})
     link = SimpleNamespace(settings=SimpleNamespace(assets=assets), state=lambda *_: nullcontext(state))
+    monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.04)
     monkeypatch.setattr(settings, "link_of", lambda *_, **__: link)
     monkeypatch.setattr("strait.control.hours.LinkHours", lambda _: found)
     return found
@@ -142,6 +147,21 @@ def test_a_cluster_that_is_away_gives_nothing_and_the_watch_wakes_the_dag_again(
     assert dict(Acted.of(link.store[ACTED]).seen) == {"settings": "x"}
     hours.away = False
     assert link.run() == before(3)
+
+
+def test_slots_that_have_not_reported_yet_are_waited_for_and_the_watch_wakes_the_dag_for_what_is_not_complete(
+    link, hours
+):
+    link.store[ACTED] = Acted(seen={"hours": "orders/1"}).data()
+    hours.reports_late = 1
+    assert link.run() == before(3)
+    assert dict(Acted.of(link.store[ACTED]).seen) == {"hours": "orders/1"}
+    link.store.clear()
+    link.events.clear()
+    link.store[ACTED] = Acted(seen={"hours": "orders/1"}).data()
+    hours.reports_late = 1_000
+    assert link.run() == []
+    assert dict(Acted.of(link.store[ACTED]).seen) == {}
 
 
 def test_the_watch_knows_the_next_hour_as_soon_as_a_run_has_given_one(link):

@@ -112,7 +112,9 @@ def test_what_is_paused_is_waited_for_and_then_all_hours_follow(scene):
 
 def test_a_timestamp_in_the_future_hides_no_record(clusters, tmp_path):
     """All later records would follow the 'first record of the next hour'. Kafka 4.0 and later reject it by default."""
-    scene = Scene(clusters, tmp_path, **{"message.timestamp.after.max.ms": str(10**12)})
+    accepts = {"message.timestamp.after.max.ms": str(10**12)}
+    scene = Scene(clusters, tmp_path, **accepts)
+    Admin(clusters.destination.client_properties, "b").create([NewTopic(scene.topic, 2, 1, accepts)])
     scene.write(NOW_MS + 900 * HOUR_MS, NINE + 1, NINE + 2)
     with scene.replicating():
         scene.wait(NINE, 1, NINE + HOUR_MS + MINUTE_MS)
