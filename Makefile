@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-COMPILED := include/strait/wire/moving.pyx
+COMPILED := include/strait/wire/moving.pyx include/strait/wire/columnar.pyx include/strait/wire/varints.pxd
 
 # uv fetches in seconds what pip needs minutes for; it is put into the environment where there is none.
 FIND_UV := uv=$$(for each in uv $(BIN)/uv; do "$$each" --version >/dev/null 2>&1 && { echo "$$each"; break; }; done || true)

@@ -38,6 +38,10 @@ class Reason(StrEnum):
     DESTINATION_RECREATED = "destination_recreated"
     SOURCE_RECREATED = "source_recreated"
     NAMING_CHANGED = "naming_changed"
+    TRANSFORM_CHANGED = "transform_changed"
+    TRANSFORM_UNSUPPORTED = "transform_unsupported"
+    TRANSFORM_REFUSED = "transform_refused"
+    TRANSFORM_STARTING = "transform_starting"
     START_OUT_OF_RANGE = "start_out_of_range"
     START_FORCED = "start_forced"
     TAIL_DROPPED = "tail_dropped"
@@ -48,6 +52,7 @@ class Reason(StrEnum):
     DESTINATION_KEEPS_LESS = "destination_keeps_less"
     FOREIGN_WRITER = "foreign_writer"
     CORRUPT_BATCH = "corrupt_batch"
+    MALFORMED_RECORD = "malformed_record"
     BATCH_TOO_LARGE = "batch_too_large"
     BATCH_REFUSED = "batch_refused"
     UNEXPECTED_ERROR = "unexpected_error"
@@ -174,7 +179,7 @@ _TEXTS = {
         Kind.INFORMATIONAL,
     ),
     Reason.QUARANTINED: _Text(
-        "The partition is copied, except for records that the destination rejected: they are in the quarantine.",
+        "The partition is copied, except for records that the destination rejected, or that cannot be parsed: they are in the quarantine.",
         "Run `strait quarantine list` to see them, then `strait quarantine replay` or `strait quarantine drop`.",
         Kind.INFORMATIONAL,
     ),
@@ -228,6 +233,29 @@ _TEXTS = {
         "The topic was copied to another destination topic; `naming` has changed since.",
         "Set `naming` back to its former value, and copying resumes; or use a new link for the new names.",
         Kind.NEEDS_DECISION,
+    ),
+    Reason.TRANSFORM_CHANGED: _Text(
+        "The destination topic holds records that were made by another `transform`, or by none; nothing more is copied into "
+        "it.",
+        "Set the rule's `transform` back to its former value, and copying resumes. For the new one, copy into another topic: "
+        "change `naming` with a new link; or delete the destination topic, then run `strait resolve`.",
+        Kind.NEEDS_DECISION,
+    ),
+    Reason.TRANSFORM_UNSUPPORTED: _Text(
+        "The topic cannot be transformed on the way, for the reason in the detail, so it is not copied.",
+        "Remove `transform` from the topic's rule, or change the property of the topic that the detail names.",
+        Kind.NEEDS_DECISION,
+    ),
+    Reason.TRANSFORM_REFUSED: _Text(
+        "Spark does not accept an expression of the topic's `transform`, or its result is not a function of the record alone; "
+        "nothing is copied.",
+        "Correct the key of `transform` that the detail names; copying resumes with the next plan.",
+        Kind.NEEDS_DECISION,
+    ),
+    Reason.TRANSFORM_STARTING: _Text(
+        "The topic is transformed on the way, and Spark, which evaluates its expressions, is not there yet.",
+        "No action is needed. Copying starts as soon as Spark has started.",
+        Kind.RETRIES,
     ),
     Reason.START_OUT_OF_RANGE: _Text(
         "The source partition does not hold the offset that `start` names.",
@@ -292,6 +320,13 @@ _TEXTS = {
         "Move leadership to a replica with an intact copy (`kafka-leader-election.sh`); copying then resumes "
         "automatically. No setting skips a corrupt batch.",
         Kind.RETRIES,
+    ),
+    Reason.MALFORMED_RECORD: _Text(
+        "The value of the record at the offset in the detail does not match the `format` of the topic's `transform`; no later "
+        "record is copied.",
+        "Correct the `schema`, or set `malformed: quarantine` in the `transform`: the record's offset is then noted in the "
+        "quarantine, without its content. Copying resumes automatically.",
+        Kind.NEEDS_DECISION,
     ),
     Reason.BATCH_TOO_LARGE: _Text(
         "A single record exceeds the destination topic's `max.message.bytes`; no later record is copied.",

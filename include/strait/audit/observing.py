@@ -277,6 +277,8 @@ def _of_link(
     topic = pair.planned
     if one.problem or topic is None:
         return one
+    if topic.policy.transform is not None:
+        return one.model_copy(update={"problem": "its records are transformed on the way, so both logs differ"})
     here, there = TopicPartition(pair.topic, number), TopicPartition(pair.copy_topic, number)
     runs = runs_about(state.runs.get(here, ()), topic)
     if not runs:

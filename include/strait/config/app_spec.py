@@ -68,6 +68,11 @@ class _Stored(BaseModel):
             raise ConfigError(f"application of {self.owner}", [_other_version(self.strait)], hint=_ONE_VERSION)
 
     @property
+    def evaluates(self) -> bool:
+        """Whether Spark evaluates expressions on records."""
+        return False
+
+    @property
     def owner(self) -> str:
         """The link or the pool that the application belongs to, for messages."""
         raise NotImplementedError
@@ -104,6 +109,7 @@ class AppSpec(_Stored):
     ledger_seconds: int = Field(ge=1)
     ledger_dir: str = Field(description="Directory of the Parquet replication ledger.")
     audit: AuditJob | None = Field(None, description="Audit to run instead of replication.")
+    transforms: bool = Field(False, description="Spark evaluates expressions, so its JVM compiles thoroughly.")
 
     @property
     def copies_at_once(self) -> bool:
@@ -125,6 +131,10 @@ class AppSpec(_Stored):
         slots itself, and its task divides its memory."""
         same = {"slots": 1, "slot_memory_bytes": 1}
         return self.model_copy(update=same) == other.model_copy(update=same)
+
+    @property
+    def evaluates(self) -> bool:
+        return self.transforms
 
     @property
     def owner(self) -> str:

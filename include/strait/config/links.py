@@ -28,6 +28,7 @@ from strait.config.settings import Copies, Name, Settings
 from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
 from strait.config.topics import BackfillBudget, Budget, Naming, NamingRule, Rule, Topics
+from strait.config.transform import Fields, Format, Transform
 from strait.config.validation import did_you_mean, read_yaml, validated
 from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError
@@ -42,6 +43,8 @@ __all__ = [
     "Configs",
     "ConsumerGroups",
     "Failover",
+    "Fields",
+    "Format",
     "Group",
     "Heartbeats",
     "Hook",
@@ -57,6 +60,7 @@ __all__ = [
     "Spark",
     "Standalone",
     "Topics",
+    "Transform",
     "Yarn",
     "load",
     "load_link",
@@ -181,6 +185,12 @@ class Link(Settings):
         for where, group in named:
             if group is not None and group not in self.groups:
                 yield f"{where}: `groups` has no task group {group!r}{did_you_mean(group, self.groups)}"
+        for number, rule in enumerate(self.topics.rules if self.pool is not None else ()):
+            if rule.transform is not None:
+                yield (
+                    f"topics.rules.{number}.transform: an application that links share transforms no records; set "
+                    "`pool: false` for the link"
+                )
         if self.topics.budget.backfill is not None and self.backfill is None:
             yield "topics.budget.backfill: the link has no `backfill`, so no task group that it limits"
 

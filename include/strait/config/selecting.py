@@ -56,7 +56,8 @@ def selects(topics: Topics, name: str) -> bool:
 
 
 class Selected(BaseModel):
-    """The settings of a link that determine where an application may read and write: part of its spec.
+    """The settings of a link that determine where an application may read and write, and how it must transform records:
+    part of its spec.
 
     A plan comes from a topic of the destination, and the spec from the control plane itself.
     """
@@ -73,14 +74,18 @@ class Selected(BaseModel):
         """Return these settings of a link. Other settings of its topics do not matter, so they are left at their
         defaults: their change must not restart the application."""
         topics = link.topics
-        named = any(rule.naming is not None for rule in topics.rules)
+        ruled = any(rule.naming is not None or rule.transform is not None for rule in topics.rules)
         return cls(
             topics=Topics(
                 include=topics.include,
                 regex=topics.regex,
                 exclude=topics.exclude,
                 internal=topics.internal,
-                rules=tuple(Rule(match=rule.match, naming=rule.naming) for rule in topics.rules) if named else (),
+                rules=tuple(
+                    Rule(match=rule.match, naming=rule.naming, transform=rule.transform) for rule in topics.rules
+                )
+                if ruled
+                else (),
             ),
             naming=link.naming,
             heartbeats=link.heartbeats.topic if link.heartbeats.enabled else "",

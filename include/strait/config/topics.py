@@ -17,6 +17,7 @@ from strait.config.settings import (
     check_replacement,
 )
 from strait.config.start_offset import Start
+from strait.config.transform import Transform
 from strait.config.validation import did_you_mean
 
 
@@ -130,9 +131,20 @@ class Rule(Settings):
         description="Class of the topic in `budget.classes`, whose budget applies in addition to the link's.",
     )
 
+    transform: Transform | None = Field(
+        None,
+        description="Filter and change records on the way, by expressions of Spark SQL. Default: they are copied as they are.",
+    )
+
     @model_validator(mode="after")
     def _timestamps_stay(self) -> "Rule":
         check_overrides(self.overrides)
+        return self
+
+    @model_validator(mode="after")
+    def _transformed_alone(self) -> "Rule":
+        if self.transform is not None and self.on_foreign != "halt":
+            raise ValueError("transform: needs `on_foreign: halt`; transformed records must be alone in their topic")
         return self
 
 

@@ -141,6 +141,8 @@ class HeldRecords:
         self, found: Held, mine: ResumePoint, theirs: ResumePoint, here: PartitionLogs, there: PartitionLogs
     ) -> str:
         """Return why the records cannot be copied; "" if they can."""
+        if any(point.topic.policy.transform is not None for point in (mine, theirs)):
+            return "one of the two links transforms the topic's records, so they are not those of the source"
         start, end = found.part.range
         aside = sum(place == found.part.place and start <= offset < end for place, offset in self._quarantined)
         if aside:

@@ -102,6 +102,10 @@ class MapRebuild:
                 if one.topic.source in doubts:
                     found.append(Rebuilt(*one.place, copy, "refused", doubts[one.topic.source]))
                     continue
+                if one.topic.policy.transform is not None:
+                    detail = "its records are transformed on the way, so both logs cannot be compared"
+                    found.append(Rebuilt(*one.place, copy, "refused", detail))
+                    continue
                 known = runs_about(runs.get(one.place, ()), one.topic)
                 if known and not everything:
                     found.append(Rebuilt(*one.place, copy, "kept", "the map has entries"))

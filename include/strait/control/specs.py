@@ -43,4 +43,5 @@ def spec_of(
         ledger_seconds=link.ledger_seconds,
         ledger_dir=ledger,
         checkpoint_dir=checkpoint,
+        transforms=bool(plan.transformed),
     )

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from strait.engine.evaluation import Evaluator
 from strait.engine.partition.cursor import Cursor
 from strait.engine.partition.partition import Partition, Ticket
 from strait.engine.partition.send_queue import OutBatch
+from strait.engine.transforming import Transforming
 from strait.errors import CorruptBatch, StraitError
 from strait.net.buffers import Buffer, BufferPool
 from strait.reasons import Reason
@@ -82,7 +84,8 @@ class BatchStamper:
     """Shapes, numbers and stamps the fetched batches of a slot's partitions.
 
     ``emit`` receives each batch of a partition, in order; ``stop`` a partition that cannot continue, with the reason;
-    ``broken`` a partition whose write barrier failed; ``freed`` a partition that may send again.
+    ``broken`` a partition whose write barrier failed; ``freed`` a partition that may send again. ``evaluator`` transforms
+    records; None: no partition that needs it may be taken.
     """
 
     def __init__(
@@ -96,8 +99,10 @@ class BatchStamper:
         stop: Callable[[Partition, Reason, str], None],
         broken: Callable[[Partition, str], None],
         freed: Callable[[Partition], None],
+        evaluator: Evaluator | None = None,
     ) -> None:
         self._pool = pool
+        self._transforming = None if evaluator is None else Transforming(evaluator, self._take, stop)
         self._state_sink = state_sink
         self._producer_id = producer_id
         self._judge = judge
@@ -112,8 +117,12 @@ class BatchStamper:
     def take(self, partition: Partition, item: Fetched, frame: Buffer, *, tailing: bool) -> bool:
         """Queue the data that a reply holds for a partition. Return False if the partition was stopped partway, or is
         held for a while."""
-        shapes = shape(item.records, partition.cursor.offset, item.aborted, self._rules(partition))
-        return self._take(partition, shapes, frame, tailing)
+        rules = self._rules(partition)
+        if partition.policy.transform is not None:
+            if self._transforming is None:
+                raise ValueError(f"{partition} is transformed, and nothing here can do that")
+            return self._transforming.take(partition, item, frame, rules, tailing=tailing)
+        return self._take(partition, shape(item.records, partition.cursor.offset, item.aborted, rules), frame, tailing)
 
     @property
     def unfinished(self) -> bool:
@@ -236,6 +245,7 @@ class BatchStamper:
             gaps=pack(gaps, sequence_base=base.sequence, source_base=base.source),
             sequence_end=max(0, min(partition.position.acked_sequence, base.sequence - words.corrects)),
             checkpoint_at_ms=0,
+            transform=partition.policy.transform_digest,
         )
         partition.position.claim(run)
         self._state_sink.write_run(run, self._on_written(partition, words.promise))

@@ -14,6 +14,7 @@ from strait.config import naming, racks
 from strait.config.app_spec import AppSpec
 from strait.engine.batch_stamper import BatchStamper
 from strait.engine.destination_quota import DestinationQuota
+from strait.engine.evaluation import Evaluator
 from strait.engine.fetcher import Fetcher
 from strait.engine.foreign_stretches import ForeignStretches
 from strait.engine.leadership import Leadership
@@ -49,7 +50,8 @@ Key = tuple[str, int]
 
 class Replicator:
     """Copies the partitions that the plan assigns to one slot, until it is closed. ``loop`` is closed by its owner, as
-    is ``known``, the offset map, which the owner keeps up to date and whose ``state_sink`` it serves."""
+    is ``known``, the offset map, which the owner keeps up to date and whose ``state_sink`` it serves. ``evaluator``
+    transforms records; None: topics that are to be transformed wait."""
 
     def __init__(
         self,
@@ -60,8 +62,10 @@ class Replicator:
         known: Map,
         state_sink: StateSink,
         metrics: SlotMetrics,
+        evaluator: Evaluator | None = None,
     ) -> None:
         self._slot = slot
+        self._transforms = evaluator is not None
         self._loop = loop
         loop.on_stall = self._take_stall
         self._metrics = metrics
@@ -72,6 +76,7 @@ class Replicator:
         )
         map_topic = naming.map_topic(spec.link)
         self._planned: dict[str, PlannedTopic] = {}
+        self._outside: frozenset[str] = frozenset()
         self._refused: frozenset[str] = frozenset()
         self._partitions: dict[Key, Partition] = {}
         self._retired: list[Partition] = []
@@ -90,6 +95,7 @@ class Replicator:
             stop=self._stop,
             broken=self._promise_broken,
             freed=self._schedule,
+            evaluator=evaluator,
         )
         loss_ledger = self._loss_ledger = LossLedger(spec.link, state_sink, self._stamper)
         self._recovery = RecoveryCoordinator(
@@ -157,7 +163,8 @@ class Replicator:
         """Add the partitions that the plan assigns to this slot, and drop those that it does not; all others continue
         untouched. Topics that are planned as before are not checked. Partitions of ``refused`` source topics only show
         the reason."""
-        before_refused, self._refused = self._refused, frozenset(refused)
+        before_refused, self._outside = self._refused, frozenset(refused)
+        self._refused = self._outside | (frozenset() if self._transforms else plan.transformed)
         turned = before_refused ^ self._refused
         self._budgets.follow(plan.budgets, self._slot, self._loop.now, plan.backfill)
         planned = {topic.source: topic for topic in plan.topics}
@@ -184,11 +191,7 @@ class Replicator:
     def _follow_topic(self, before: PlannedTopic, topic: PlannedTopic | None) -> list[Partition]:
         """Apply a topic's changed plan. Return the partitions of it that this slot had, and that it must drop or
         replace."""
-        same = topic is not None and (topic.source_id, topic.destination_id, topic.destination) == (
-            before.source_id,
-            before.destination_id,
-            before.destination,
-        )
+        same = topic is not None and _what_is_copied(topic) == _what_is_copied(before)
         removed = []
         for number in range(len(before.slots)):
             held = self._partitions.get((before.source, number))
@@ -211,7 +214,9 @@ class Replicator:
             next(self._lines),
             self.changes,
         )
-        if topic.source in self._refused:
+        if topic.source in self._refused - self._outside:
+            partition.show(Reason.TRANSFORM_STARTING, "its expressions are evaluated by Spark, which is not there yet")
+        elif topic.source in self._refused:
             partition.show(Reason.OUTSIDE_SELECTION, f"planned for destination topic {topic.destination}")
         else:
             self._recovery.add(partition)
@@ -346,3 +351,7 @@ class Replicator:
         for partition in self._partitions.values():
             if partition.position.phase is not Phase.AWAIT_POSITION:
                 self._recovery.reset(partition, None, detail, error_policy.SOON_SECONDS)
+
+
+def _what_is_copied(topic: PlannedTopic) -> tuple[str, ...]:
+    return topic.source_id, topic.destination_id, topic.destination, topic.policy.transform_digest

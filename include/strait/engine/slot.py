@@ -9,6 +9,7 @@ from typing import Protocol
 from strait.config.app_spec import AppSpec
 from strait.config.racks import rack_of
 from strait.engine.checkpointer import Checkpointer, Rounds
+from strait.engine.evaluation import Evaluators
 from strait.engine.garbage import Garbage
 from strait.engine.heartbeat_emitter import HeartbeatEmitter
 from strait.engine.ledger import IntervalLedger
@@ -44,11 +45,15 @@ def run_slot(
     should_stop: Callable[[], bool],
     *,
     begin: Callable[[], None] = lambda: None,
+    evaluators: Evaluators | None = None,
 ) -> None:
     """Copy the partitions that the plan assigns to this slot, and follow the plan, until ``should_stop()`` returns
-    True, the plan is stopped, or it has another number of slots than ``spec.slots`` or another producer ID. A slot of a
-    standby copies nothing while another application reports for it. ``begin`` is called once the link's state has been
-    read, before anything is copied.
+    True, the plan is stopped, or it has another number of slots than ``spec.slots`` or another producer ID, or topics to
+    transform that the evaluator does not serve. A slot of a standby copies nothing while another application reports for
+    it. ``begin`` is called once the link's state has been read, before anything is copied.
+
+    Args:
+        evaluators: of the task; None: topics that are to be transformed wait.
 
     Raises:
         StraitError: access to the state topics is denied, or they hold nothing to start from.
@@ -63,11 +68,11 @@ def run_slot(
         other = opened.enter_context(Presence.of_slot(spec, slot, application)) if plan and spec.standby else None
         while True:
             if plan is not None and other is not None:
-                plan = plan_to_take_over(other, state, spec, should_stop)
-            if plan is None or not is_for(plan, spec):
+                plan = plan_to_take_over(other, state, spec, should_stop, evaluators)
+            if plan is None or not is_for(plan, spec, evaluators):
                 return
             ends = should_stop if other is None else until_it_is_back(should_stop, other)
-            _run_alone(spec, slot, application, state, plan, ends, garbage)
+            _run_alone(spec, slot, application, state, plan, ends, garbage, evaluators)
             if other is None:
                 return
 
@@ -80,11 +85,12 @@ def _run_alone(
     plan: Plan,
     should_stop: Callable[[], bool],
     garbage: Garbage,
+    evaluators: Evaluators | None,
 ) -> None:
     """Run the slot to its end in a separate process."""
     writer = StateWriter(spec.destination, spec.destination_name, spec.link)
     with closing(Loop()) as loop:
-        one = Slot(loop, spec, slot, state, writer, plan, SlotMetrics(spec, slot, application))
+        one = Slot(loop, spec, slot, state, writer, plan, SlotMetrics(spec, slot, application), evaluators)
         try:
             with closing(one.turns(should_stop)) as turns:
                 for until in turns:
@@ -152,8 +158,10 @@ class Slot:
         writer: StateWriter,
         plan: Plan,
         metrics: SlotMetrics,
+        evaluators: Evaluators | None = None,
     ) -> None:
         self._loop = loop
+        self._evaluators = evaluators
         self._spec = spec
         self._state = state
         self._writer = writer
@@ -163,7 +171,10 @@ class Slot:
         self._plan_topic_id: bytes | None = None
         self._map_keeper = Checkpointer(writer)
         self._heartbeat_emitter = HeartbeatEmitter(spec, slot)
-        replicator = self._replicator = Replicator(loop, spec, slot, plan.producer_id, state, writer, metrics)
+        evaluator = None if evaluators is None else evaluators.of(loop)
+        replicator = self._replicator = Replicator(
+            loop, spec, slot, plan.producer_id, state, writer, metrics, evaluator
+        )
         racks: dict[Side, str] = {
             "source": rack_of(spec.source, os.environ),
             "destination": rack_of(spec.destination, os.environ),
@@ -214,7 +225,7 @@ class Slot:
         now = time.monotonic()
         poll_at = now
         rounds = Rounds(CHECKPOINT_SECONDS, now)
-        while is_for(self._plan, self._spec):
+        while self._serves(self._plan):
             yield now if self._replicator.unfinished else poll_at
             now = self._replicator.step()
             if now < poll_at and not self._replicator.needs_state:
@@ -230,6 +241,9 @@ class Slot:
             self._ledger.step(now, unix_ms())
             if should_stop():
                 return
+
+    def _serves(self, plan: Plan) -> bool:
+        return is_for(plan, self._spec, self._evaluators)
 
     @property
     def _patience(self) -> float:

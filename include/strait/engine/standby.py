@@ -7,6 +7,7 @@ destination's log resolves it as between any two instances of a link (ADR 2), an
 from collections.abc import Callable
 
 from strait.config.app_spec import AppSpec
+from strait.engine.evaluation import Evaluators
 from strait.state.presence import Presence
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
@@ -14,13 +15,18 @@ from strait.state.schema import Plan
 _LISTEN_SECONDS = 0.1
 
 
-def is_for(plan: Plan, spec: AppSpec) -> bool:
-    """Return whether a slot that was started with this spec may copy under this plan."""
-    return not plan.stopped and plan.slots == spec.slots
+def is_for(plan: Plan, spec: AppSpec, evaluators: Evaluators | None = None) -> bool:
+    """Return whether a slot that was started with this spec and these evaluators may copy under this plan."""
+    served = evaluators is None or evaluators.serves(plan.transforms)
+    return served and not plan.stopped and plan.slots == spec.slots
 
 
 def plan_to_take_over(
-    other: Presence, state: StateReader, spec: AppSpec, should_stop: Callable[[], bool]
+    other: Presence,
+    state: StateReader,
+    spec: AppSpec,
+    should_stop: Callable[[], bool],
+    evaluators: Evaluators | None = None,
 ) -> Plan | None:
     """Wait until the other application has stopped reporting. Returns the plan that is current then, or as soon as it
     is not for this slot any more; None if the slot stops before."""
@@ -28,7 +34,7 @@ def plan_to_take_over(
         other.listen(_LISTEN_SECONDS)
         state.poll()
         plan = state.plans[spec.group]
-        if not is_for(plan, spec) or other.is_gone():
+        if not is_for(plan, spec, evaluators) or other.is_gone():
             return plan
     return None
 

@@ -72,7 +72,9 @@ class LocalLauncher:
                 return self._application(running, alive=True)
             new = submission.following(folder)
             quick = class_data.option(spark_submit.parents[1], java)
-            properties = written(spark_properties(name, spec.slots, spark, new.scratch, quick))
+            properties = written(
+                spark_properties(name, spec.slots, spark, new.scratch, quick, evaluates=spec.evaluates)
+            )
             try:
                 submission.write(new, spec, properties)
                 if spark.head_start and spark.master == "local" and spec.copies_at_once and self._job == REPLICATE:

@@ -95,7 +95,7 @@ def _work(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
     if asked_to_stop.is_set() or stop_asked() or (plan is not None and plan.stopped):
         return
     slots = spec.slots if plan is None else plan.slots
-    batches = MicroBatches(spec, application, require_cores(session, slots))
+    batches = MicroBatches(spec, application, require_cores(session, slots), plan)
     folder.make(spec, application)
 
     def is_over() -> bool:
@@ -151,6 +151,7 @@ def _start(session: SparkSession, spec_path: Path, batches: MicroBatches, slots:
         .option("application", batches.application)
         .option("cores", str(batches.cores))
         .option("slots", str(slots))
+        .option("transforms", batches.transforms)
         .load()
     )
     # No trigger is given: the next micro-batch starts when the last one has ended.

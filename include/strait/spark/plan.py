@@ -11,10 +11,16 @@ _TIMEOUT_SECONDS = 5.0
 
 
 class Wanted(NamedTuple):
-    """How many Spark tasks the application must run, and whether it must end."""
+    """How many Spark tasks the application must run, and whether it must end. ``plan``: None for a pool."""
 
     slots: int
     stopped: bool
+    plan: Plan | None = None
+
+    @property
+    def transforms(self) -> frozenset[int]:
+        """The numbers of the transformations."""
+        return frozenset() if self.plan is None else self.plan.transforms
 
 
 def wanted(spec: Spec) -> Wanted | None:
@@ -27,7 +33,7 @@ def wanted(spec: Spec) -> Wanted | None:
     if not isinstance(spec, AppSpec):
         return Wanted(spec.slots, stopped=False)
     plan = plan_in_force(spec)
-    return None if plan is None else Wanted(plan.slots, plan.stopped)
+    return None if plan is None else Wanted(plan.slots, plan.stopped, plan)
 
 
 def plan_in_force(spec: AppSpec) -> Plan | None:

@@ -1,17 +1,19 @@
 """Limits of a plan that is not proven to come from a control plane: the selection in the application's spec.
 
 A plan is a record of the destination, so any client that may write to the plan topic can publish one. Without these
-limits it could have any topic copied that the link's principal may read.
+limits it could have any topic copied that the link's principal may read, or records that a rule masks as they are.
 """
 
 from collections.abc import Mapping
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
+from strait.config.rules import rule_of
 from strait.config.selecting import selects
 from strait.errors import ConfigError
 from strait.state.schema import Plan, PlannedGroupSync, PlannedTopic
 from strait.state.signing import Proof
+from strait.state.transform import TopicTransform
 
 
 class Admission:
@@ -20,16 +22,14 @@ class Admission:
     def __init__(self, spec: AppSpec) -> None:
         self._selected = spec.selected
         self._link = None if spec.selected is None else spec.selected.link(spec.source_name, spec.destination_name)
-        self._known: dict[tuple[str, str], bool] = {}
+        self._known: dict[tuple[str, str, str], bool] = {}
 
     def refused_topics(self, plan: Plan, proof: Proof | None) -> frozenset[str]:
         """Return the source topics of a plan that the application must not copy."""
         if self._link is None or proof is Proof.PROVEN:
             return frozenset()
-        self._known = {
-            (topic.source, topic.destination): self._admits(topic) for topic in plan.topics
-        }  # only topics of the current plan are remembered
-        return frozenset(source for (source, _), admitted in self._known.items() if not admitted)
+        self._known = {_what(topic): self._admits(topic) for topic in plan.topics}  # of the current plan alone
+        return frozenset(source for (source, _, _), admitted in self._known.items() if not admitted)
 
     def admits_heartbeat(self, plan: Plan, proof: Proof | None) -> bool:
         """Return whether the application may write the plan's heartbeats to the source."""
@@ -58,14 +58,24 @@ class Admission:
         )
 
     def _admits(self, topic: PlannedTopic) -> bool:
-        known = self._known.get((topic.source, topic.destination))
+        known = self._known.get(_what(topic))
         if known is not None or self._link is None:
             return known is not False
         try:
             named = naming.Names(self._link).destination(topic.source)
-            return selects(self._link.topics, topic.source) and named == topic.destination
+            transform = TopicTransform.of(rule_of(self._link.topics, topic.source).transform)
+            made = "" if transform is None else transform.digest
+            return (
+                selects(self._link.topics, topic.source)
+                and named == topic.destination
+                and topic.policy.transform_digest == made
+            )
         except ConfigError:  # an expression takes too long on a name that only an attacker would choose
             return False
+
+
+def _what(topic: PlannedTopic) -> tuple[str, str, str]:
+    return topic.source, topic.destination, topic.policy.transform_digest
 
 
 def with_selection_of(wanted: AppSpec, runs_with: object, plan: Plan, proofs: Mapping[str, Proof]) -> AppSpec:

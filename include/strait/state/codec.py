@@ -174,6 +174,7 @@ def run_key(run: OffsetMapping) -> RunKey:
 _LATER: Mapping[type[Record], tuple[str, ...]] = {
     Plan: ("stop", "source_cluster", "destination_cluster", "decisions", "backfill", "replaced"),
     Registration: ("purpose",),
+    OffsetMapping: ("transform",),
     Failover: ("group_list", "topics", "wave_topics", "wave_groups", "topics_left", "still_paused", "held_elsewhere"),
 }
 """Fields that older versions reject; they are written only if they differ from their defaults."""

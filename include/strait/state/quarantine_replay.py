@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from strait.config import naming
 from strait.errors import ConfigError
 from strait.model import TopicFacts
+from strait.reasons import Reason
 from strait.state.quarantine_log import Entry
 from strait.state.schema import Plan, PlannedTopic
 
@@ -52,6 +53,11 @@ def targets(
         problem
         for (_, target), partition in sorted(highest.items())
         if (problem := _unfit(target, partition, planned.get(target), destination.get(target), to is not None))
+    ]
+    problems += [
+        f"{entry}: its content was not set aside, as a record that cannot be parsed cannot be masked; it is on the source alone"
+        for entry in entries
+        if entry.reason == Reason.MALFORMED_RECORD
     ]
     if problems:
         raise ConfigError("quarantine replay", list(dict.fromkeys(problems)))

@@ -26,8 +26,13 @@ def _shape(name: str) -> bytes:
     return _NUMBER if field.metadata else _SHAPES[field.annotation]
 
 
+_LATER = b"transform"  # written only if there is one
+
 PLAIN = re.compile(
-    rb"\{%s\}" % b",".join(b'"%s":%s' % (name.encode(), _shape(name)) for name in OffsetMapping.model_fields)
+    rb"\{%s\}"
+    % b",".join(
+        b'"%s":%s' % (name.encode(), _shape(name)) for name in OffsetMapping.model_fields if name.encode() != _LATER
+    )
 )
 """A value in the form that this version writes. It can be decoded, unless its gaps were altered or its key is wrong."""
 

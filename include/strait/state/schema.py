@@ -28,6 +28,7 @@ from pydantic import Field
 from strait.config.groups import MOST_SLOTS
 from strait.config.hours import Hours, Span, Zone
 from strait.state.record import Offset, Reason, Record, Told
+from strait.state.transform import TopicTransform
 
 
 class TopicPolicy(Record):
@@ -47,6 +48,16 @@ class TopicPolicy(Record):
     copies: Literal["all", "forward", "skip"] = Field(
         "all", description="Which batches are copied that are copies themselves, written into the source by a link."
     )
+    transform: TopicTransform | None = Field(
+        None,
+        description="Transformation of each record. Written only if there is one: older versions cannot read it.",
+        exclude_if=lambda transform: transform is None,
+    )
+
+    @property
+    def transform_digest(self) -> str:
+        """Digest of the transformation of each record; empty: there is none."""
+        return "" if self.transform is None else self.transform.digest
 
 
 class LostRuns(Record):
@@ -246,6 +257,17 @@ class Plan(Record):
     published_at_ms: int = Field(ge=0)
     registered: bool = Field(False, description="The producer id was in strait.producers before this was published.")
 
+    @property
+    def transformed(self) -> frozenset[str]:
+        """Source topics whose records are transformed."""
+        return frozenset(topic.source for topic in self.topics if topic.policy.transform is not None)
+
+    @property
+    def transforms(self) -> frozenset[int]:
+        """The numbers of their transformations."""
+        transforms = ((topic.source, topic.policy.transform) for topic in self.topics)
+        return frozenset(transform.number(topic) for topic, transform in transforms if transform is not None)
+
 
 def newest_of(plans: Iterable[Plan]) -> Plan | None:
     """Return the newest of a link's plans; the others are outdated if a process died between two publications."""
@@ -285,6 +307,12 @@ class OffsetMapping(Record):
         "down to the ``sequence_end`` of the run before.",
     )
     checkpoint_at_ms: int = Field(ge=0)
+    transform: str = Field(
+        "",
+        description="Digest of the transformation that made these records, empty if none did. Written only if there is one: "
+        "older versions cannot read it.",
+        pattern=r"^[0-9a-f]*$",
+    )
 
 
 class Registration(Record):

@@ -179,7 +179,7 @@ def _merged(small: list[Batch], position: int, rules: Rules) -> Iterator[Shape]:
         at = end
         if kind[0] == _OLD:
             found = [record for batch in group for record in read_legacy(batch.view) if record.offset >= position]
-            yield from _rebuilt(found, group[-1], b"", rules, Built.OLD_FORMAT)
+            yield from rebuilt(found, group[-1], b"", rules, Built.OLD_FORMAT)
             continue
         for item in _together(group, rules):
             if isinstance(item, Piece):
@@ -208,7 +208,7 @@ def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Sha
             check(batch)
         records = [record for batch in group for record in read_records(batch)]
         crcs = b"".join(batch.crc_bytes for batch in group)
-        yield from _rebuilt(records, group[-1], crcs, rules, Built.MERGED)
+        yield from rebuilt(records, group[-1], crcs, rules, Built.MERGED)
 
 
 def _kind(batch: Batch) -> tuple[int, int, bool]:
@@ -253,13 +253,13 @@ def _taken_apart(batch: Batch, position: int, rules: Rules, why: Built) -> Itera
     for piece in read_in_pieces(batch, PIECE_RECORDS):
         kept = [record for record in piece if record.offset >= position]
         if held and kept:
-            yield from _rebuilt(held, batch, None, rules, why)
+            yield from rebuilt(held, batch, None, rules, why)
         held = kept or held
         read += len(piece)
         if read >= TURN_RECORDS:
             read = 0
             yield Paused()
-    yield from _rebuilt(held, batch, batch.crc_bytes, rules, why)
+    yield from rebuilt(held, batch, batch.crc_bytes, rules, why)
 
 
 def _touches(batch: Batch, rules: Rules) -> bool:
@@ -272,7 +272,7 @@ def _touches(batch: Batch, rules: Rules) -> bool:
     )
 
 
-def _rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules: Rules, why: Built) -> Iterator[Shape]:
+def rebuilt(records: Sequence[Record], ending: Batch, crcs: bytes | None, rules: Rules, why: Built) -> Iterator[Shape]:
     """Build batches from these records, which end with batch ``ending``; the last one built carries the source's CRCs.
     Without CRCs, more of that batch follows."""
     chosen = _codec(ending) if rules.codec is None else rules.codec

@@ -54,9 +54,9 @@ def encode_fields(records: Sequence[Fields]) -> bytes:
     """Return the encoded records one after the other."""
     out = bytearray()
     for offset_delta, timestamp_delta, key, value, headers in records:
-        front = b"".join((b"\0", _varint(timestamp_delta), _varint(offset_delta)))
+        front = b"".join((b"\0", varint(timestamp_delta), varint(offset_delta)))
         body = front + encode_content(key, value, headers)
-        out += _varint(len(body))
+        out += varint(len(body))
         out += body
     return bytes(out)
 
@@ -67,7 +67,7 @@ def encode_content(key: bytes | None, value: bytes | None, headers: Headers) -> 
         (
             _nullable(key),
             _nullable(value),
-            _varint(len(headers)),
+            varint(len(headers)),
             *(_nullable(name.encode(errors=KEY_ERRORS)) + _nullable(content) for name, content in headers),
         )
     )
@@ -111,7 +111,8 @@ def _read_headers(data: bytes, at: int) -> tuple[Headers, int]:
     return tuple(headers), at
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """Return the number as a zigzag varint, in 64 bits."""
     value = (value << 1 ^ value >> 63) & _MASK
     if value < 0x80:
         return bytes((value,))
@@ -124,4 +125,4 @@ def _varint(value: int) -> bytes:
 
 
 def _nullable(content: bytes | None) -> bytes:
-    return b"\1" if content is None else _varint(len(content)) + content
+    return b"\1" if content is None else varint(len(content)) + content

@@ -24,6 +24,7 @@ class Built(StrEnum):
     INCOMPLETE = "incomplete"  # compaction has removed records from it, or copying starts in its middle
     APPEND_TIME = "append_time"  # its timestamps are the source's broker's
     TOO_LARGE = "too_large"  # for the destination topic
+    TRANSFORMED = "transformed"  # by the topic's rule
     SINGLED_OUT = (
         "singled_out"  # one of its records is quarantined, or is searched for because the destination rejects it
     )

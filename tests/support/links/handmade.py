@@ -89,6 +89,7 @@ def _first_run(topic: PlannedTopic, partition: int, destination_end: int) -> Off
         sequence_base=0,
         sequence_end=0,
         checkpoint_at_ms=0,
+        transform=topic.policy.transform_digest,
     )
 
 

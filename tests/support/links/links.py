@@ -18,7 +18,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.launch.base import Application, Launcher, State
 from strait.launch.local import LocalLauncher
-from strait.state.schema import Plan
+from strait.state.schema import Plan, TopicPolicy
 from strait.state.topics import ensure_state_topics
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -48,10 +48,10 @@ class Link:
             Admin(cluster.client_properties, name).create([NewTopic(self.name, self.partitions, 1)])
         ensure_state_topics(Admin(self.destination.client_properties, "destination"), self.name, 1)
 
-    def publish(self, *, slots: int, stopped: bool = False) -> Plan:
+    def publish(self, *, slots: int, stopped: bool = False, policy: TopicPolicy | None = None) -> Plan:
         """A plan that spreads the topic's partitions over so many slots."""
         topics = {self.name: self.partitions}
-        return publish(self.name, self.source, self.destination, topics, slots=slots, stopped=stopped)
+        return publish(self.name, self.source, self.destination, topics, slots=slots, stopped=stopped, policy=policy)
 
     def produce(self, records: int) -> None:
         producer = Producer(self.source.client_properties | {"compression.type": "lz4"})

@@ -1,9 +1,19 @@
 """Copies of one partition without sockets: the engine's own decisions against a map and a destination made of lists."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
 
 from strait.engine.batch_stamper import BatchStamper
 from strait.engine.checkpointer import Checkpointer
+from strait.engine.detour.collector import Collector
+from strait.engine.detour.exchange import rows_of
+from strait.engine.detour.frames import LENGTH, decode, encode
+from strait.engine.detour.layout import FROM_SPARK, Kind
+from strait.engine.detour.rows import end_row, filler_rows
+from strait.engine.evaluation import Made, Work
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
@@ -18,6 +28,7 @@ from strait.state.keys import RunKey
 from strait.state.offset_map import candidates, places, wire_sequence
 from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
+from strait.state.transform import TopicTransform
 from strait.wire.batch import parse
 from strait.wire.fetch import Fetched
 from strait.wire.records import Record, read_records
@@ -29,10 +40,18 @@ OnAck = Callable[[StraitError | None], None]
 
 class World:
     """What all copies share: the source's history, the map, and the destination's log. Batches of the producers
-    ``links`` are copies, which are not copied."""
+    ``links`` are copies, which are not copied. ``transform``: what is done to each record, by `transformed`."""
 
-    def __init__(self, history: History, start: int = 0, links: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        history: History,
+        start: int = 0,
+        links: Collection[int] = (),
+        transform: TopicTransform | None = None,
+        most_bytes: int = MAX_BYTES,
+    ) -> None:
         self.history = history
+        self.policy = TopicPolicy(max_message_bytes=most_bytes, transform=transform)
         self.log: list[Record] = []
         self._links = links
         self.expected = [
@@ -40,6 +59,8 @@ class World:
             for record in history.committed
             if record.offset >= start and history.producers.get(record.offset, -1) not in links
         ]
+        if transform is not None:
+            self.expected = [made for made in map(transformed, self.expected) if isinstance(made, Record)]
         self.map: dict[RunKey, OffsetMapping] = {}
         self.forgotten = False
         """The destination's leader has forgotten the link's producer ID, until the next batch."""
@@ -54,6 +75,7 @@ class World:
             sequence_base=0,
             sequence_end=0,
             checkpoint_at_ms=0,
+            transform=self.policy.transform_digest,
         )
         self.map[run_key(first)] = first
 
@@ -68,12 +90,75 @@ class World:
         return sorted(self.map.values(), key=lambda run: run.sequence_base)
 
 
+def transformed(record: Record) -> Record | Kind | None:
+    """Transform a record as the model's transformation says: about half of them stay, one in twenty is malformed."""
+    chance = crc32(record.value or b"-", crc32(b"%d" % record.offset)) % 20
+    if chance == 0:
+        return Kind.MALFORMED
+    if chance % 2:
+        return None
+    value = None if record.value is None else record.value[::-1]
+    return record._replace(key=b"masked " + (record.key or b"none"), value=value)
+
+
+class Evaluation:
+    """Evaluates the model's transformation when the test says so, over the rows and frames that go through Spark."""
+
+    def __init__(self) -> None:
+        self._works: list[tuple[Work, Callable[[Made], None]]] = []
+        self._collector = Collector({})
+        self._chunk = 0
+
+    def submit(self, work: Work, done: Callable[[Made], None]) -> None:
+        self._works.append((work, done))
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._works)
+
+    def settle(self, most: int) -> None:
+        """Evaluate so much of the work that was handed in."""
+        works, self._works = self._works[:most], self._works[most:]
+        for work, done in works:
+            self._chunk += 1
+            done(self._made(work))
+
+    def _made(self, work: Work) -> Made:
+        rows = [*rows_of(self._chunk, work, "nowhere"), end_row(self._chunk), filler_rows(3)]
+        for batch in rows:
+            for chunk, made in self._collector.take(as_spark_does(batch)):
+                assert chunk == self._chunk
+                (length, *pieces) = encode(chunk, made)
+                found = decode(bytearray(b"".join(pieces)))
+                assert length == LENGTH.pack(sum(map(len, pieces)))
+                assert found[0] == chunk
+                return found[1]
+        raise AssertionError("the work has no result")
+
+
+def as_spark_does(rows: Any) -> Any:
+    """Rows as they come back from Spark."""
+    found: list[Sequence[Any]] = []
+    for row in rows.to_pylist():
+        record = Record(row["offset"], row["__ms"], row["key"], row["value"], ())
+        made = transformed(record) if row["__kind"] == Kind.RECORD else record
+        if made is not None:
+            kind, one = (row["__kind"], made) if isinstance(made, Record) else (made, record)
+            found.append(
+                (row["__chunk"], int(kind), one.offset, one.timestamp_ms, one.key, one.value, row["__headers"])
+            )
+    types = (pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary(), pa.binary())
+    columns = [pa.array([row[at] for row in found], kind) for at, kind in enumerate(types)]
+    return pa.RecordBatch.from_arrays(columns, names=FROM_SPARK)
+
+
 class Notes:
     """The map as one copy writes it: in order, and acknowledged when the test says so."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._waiting: list[tuple[RunKey, OffsetMapping | None, OnAck | None]] = []
+        self._waiting: list[tuple[RunKey | None, OffsetMapping | None, OnAck | None]] = []
+        self.quarantined: list[int] = []
 
     def write_run(self, run: OffsetMapping, on_ack: OnAck | None = None) -> None:
         self._waiting.append((run_key(run), run, on_ack))
@@ -85,13 +170,18 @@ class Notes:
         raise AssertionError(f"nothing was lost: {loss}")
 
     def write_quarantined(self, quarantined: QuarantinedRecord, on_ack: OnAck) -> None:
-        raise AssertionError(f"nothing was refused: {quarantined}")
+        assert quarantined.reason is Reason.MALFORMED_RECORD
+        assert quarantined.record[2:] == (None, None, ())
+        self.quarantined.append(quarantined.record.offset)
+        self._waiting.append((None, None, on_ack))
 
     def settle(self, most: int, *, acknowledge: bool = True) -> None:
         """Write so many of those that wait."""
         settled, self._waiting = self._waiting[:most], self._waiting[most:]
         for key, run, on_ack in settled:
-            if run is None:
+            if key is None:
+                pass
+            elif run is None:
                 self._world.map.pop(key, None)
             else:
                 self._world.map[key] = run
@@ -110,6 +200,7 @@ class Copy:
     def start(self) -> None:
         """Begin anew, as after a crash: all that was not written is forgotten."""
         self.notes = Notes(self._world)
+        self.evaluation = Evaluation()
         self._checkpointer = Checkpointer(self.notes)
         self._stamper = BatchStamper(
             self._pool,
@@ -120,9 +211,9 @@ class Copy:
             stop=self._stop,
             broken=self._broken,
             freed=lambda _: None,
+            evaluator=self.evaluation,
         )
-        policy = TopicPolicy(max_message_bytes=MAX_BYTES)
-        self.partition = Partition("t", 0, "t", SOURCE_ID, DESTINATION_ID, policy)
+        self.partition = Partition("t", 0, "t", SOURCE_ID, DESTINATION_ID, self._world.policy)
 
     def find(self) -> None:
         """The one recovery path: its decisions, with the log and the records at hand."""
@@ -153,10 +244,13 @@ class Copy:
         """Take in the next so many batches of the source."""
         if self.partition.position.phase is not Phase.REPLICATING:
             self.find()
+        if self.partition.cursor.unfinished:
+            return  # nothing is fetched then
         history = self._world.history
         frame = self._pool.adopt(bytearray(history.bytes_from(self.partition.cursor.offset, batches)))
         item = Fetched("t", 0, 0, 0, 0, 0, frame.view(), tuple(history.aborted_from(self.partition.cursor.offset)))
-        assert self._stamper.take(self.partition, item, frame, tailing=False)
+        whole = self._stamper.take(self.partition, item, frame, tailing=False)
+        assert whole or self._world.policy.transform is not None
         frame.release()
 
     def send(self) -> bool:

@@ -2,15 +2,16 @@
 sockets."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strait.engine import checkpointer
+from strait.engine import checkpointer, transforming
 from strait.state.codec import run_key
 from strait.state.offset_map import Gap, covering, destination_offset, gaps_of
+from strait.state.transform import TopicTransform
 from strait.state.translation import Fit, Translator
 from strait.wire.records import Record
 from support.model.batches import source_batch
@@ -57,6 +58,8 @@ def finish(world: World, copy: Copy) -> None:
     copy.notes.settle(1 << 30)
     for _ in range(len(world.history.batches) + 1):  # the first round may end in a conflict
         copy.fetch(5)
+        while copy.evaluation.waits:
+            copy.evaluation.settle(1)
         copy.notes.settle(1 << 30)
         copy.send()
     copy.keep_map()
@@ -68,12 +71,36 @@ def finish(world: World, copy: Copy) -> None:
 def test_each_record_is_copied_once_and_the_map_always_says_where_it_was(history: History, data: st.DataObject) -> None:
     links = data.draw(st.sets(st.integers(1, 5)))
     world = World(history, data.draw(st.integers(0, max(0, history.end // 2))), links)
+    race(world, data, STEPS)
+
+
+@given(histories(kinds=GAPPY, fewest=20), st.data())
+@settings(deadline=None, max_examples=150)
+def test_each_transformed_record_is_copied_once_and_all_offsets_translate(
+    history: History, data: st.DataObject
+) -> None:
+    """Two copies have the records evaluated at different moments, and in pieces of other sizes."""
+    start = data.draw(st.integers(0, max(0, history.end // 2)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transforming, "WORK_RECORDS", data.draw(st.integers(1, 12)))
+        world = World(
+            history, start, data.draw(st.sets(st.integers(1, 5))), TRANSFORM, data.draw(st.integers(150, 4_000))
+        )
+        race(world, data, (*STEPS, "evaluate", "evaluate", "evaluate"))
+
+
+TRANSFORM = TopicTransform(json_schema="a INT", where="of the model", malformed="quarantine")
+
+
+def race(world: World, data: st.DataObject, steps: Sequence[str]) -> None:
     copies = [Copy(world), Copy(world)]
     for _ in range(data.draw(st.integers(20, 150))):
         copy = data.draw(st.sampled_from(copies))
-        step = data.draw(st.sampled_from(STEPS))
+        step = data.draw(st.sampled_from(steps))
         if step == "fetch":
             copy.fetch(data.draw(st.integers(1, 3)))
+        elif step == "evaluate":
+            copy.evaluation.settle(data.draw(st.integers(1, 2)))
         elif step == "settle":
             copy.notes.settle(data.draw(st.integers(1, 3)))
         elif step == "send":

@@ -16,6 +16,7 @@ from strait.launch import launchers
 from strait.launch.base import State
 from strait.launch.launchers import launcher_for
 from strait.launch.local import LocalLauncher
+from strait.launch.properties import spark_properties
 from strait.launch.standalone import launcher as standalone
 from strait.launch.standalone.launcher import StandaloneLauncher
 from strait.launch.standalone.master import Driver, Master, Seen
@@ -79,10 +80,14 @@ def with_master(launcher: StandaloneLauncher, master: FakeMaster) -> StandaloneL
 
 @pytest.fixture
 def spec_path(tmp_path: Path) -> Path:
-    ends = {"source_name": "a", "source": {"sasl.password": SECRET}, "destination_name": "b", "destination": {}}
-    sizes = {"slots": 1, "slot_memory_bytes": 1, "ledger_seconds": 20, "ledger_dir": "l", "checkpoint_dir": "c"}
-    AppSpec(link="link", group="default", **ends, **sizes).write(tmp_path / "spec.json")
+    spec(slots=1).write(tmp_path / "spec.json")
     return tmp_path / "spec.json"
+
+
+def spec(slots: int) -> AppSpec:
+    ends = {"source_name": "a", "source": {"sasl.password": SECRET}, "destination_name": "b", "destination": {}}
+    sizes = {"slots": slots, "slot_memory_bytes": 1, "ledger_seconds": 20, "ledger_dir": "l", "checkpoint_dir": "c"}
+    return AppSpec(link="link", group="default", **ends, **sizes)
 
 
 def command(folder: Path) -> str:
@@ -110,7 +115,7 @@ def test_nothing_of_a_link_is_in_what_everybody_can_read(launcher, master, spec_
 
 def test_what_the_jvm_starts_with_is_asked_of_the_worker_and_the_rest_of_the_session(tmp_path):
     request = create_request(NAME, tmp_path, Path("/job.py"), SPARK, "4.2.0")
-    session = session_properties(NAME, 3, SPARK)
+    session = session_properties(NAME, spec(slots=3), SPARK)
     assert request["sparkProperties"]["spark.driver.extraJavaOptions"] == "-Dx=y"
     assert request["sparkProperties"]["spark.driver.supervise"] == "true"
     assert "spark.driver.extraJavaOptions" not in session
@@ -128,7 +133,7 @@ def test_a_package_brings_its_own_python_and_libraries(tmp_path):
     packed = SPARK.model_copy(update={"package": "/shared/p.tar.gz"})
     request, session = (
         create_request(NAME, tmp_path, Path("/job.py"), packed, "4.2.0"),
-        session_properties(NAME, 1, packed),
+        session_properties(NAME, spec(slots=1), packed),
     )
     assert request["appArgs"][-6:-4] == [f"{tmp_path}/unpack.py", "/shared/p.tar.gz"]
     assert "spark.pyspark.python=./environment/bin/python" in request["appArgs"]
@@ -298,3 +303,12 @@ def test_an_answer_that_breaks_off_is_none(error, monkeypatch):
     with pytest.raises(LaunchError, match="submitting: http://m:6066: answers what no Spark master"):
         master.create({})
     assert master.log("http://w", "driver-0", "stderr", last=1) is None
+
+
+@pytest.mark.parametrize("evaluates", [True, False])
+def test_jvms_compile_thoroughly_only_if_they_evaluate_expressions(evaluates):
+    session = session_properties(NAME, spec(slots=1).model_copy(update={"transforms": evaluates}), SPARK)
+    assert ("TieredStopAtLevel" in session["spark.executor.defaultJavaOptions"]) is not evaluates
+    local = spark_properties(NAME, 1, Spark(), Path("/scratch"), "-Da=b", evaluates=evaluates)
+    assert ("TieredStopAtLevel" in local["spark.driver.defaultJavaOptions"]) is not evaluates
+    assert local["spark.driver.defaultJavaOptions"].endswith(" -Da=b")

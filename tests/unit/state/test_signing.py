@@ -12,12 +12,14 @@ from strait.config.client_properties import FORMER_STATE_KEY, STATE_KEY, problem
 from strait.config.links import Link, Naming, Topics
 from strait.config.selecting import Selected
 from strait.config.topics import Rule
+from strait.config.transform import Transform
 from strait.planning.plan.group_sync import planned_sync
 from strait.planning.topic_sync import heartbeats
 from strait.state.admission import Admission, with_selection_of
 from strait.state.codec import encode
-from strait.state.schema import Plan, PlannedHeartbeat, PlannedTopic
+from strait.state.schema import Plan, PlannedHeartbeat, PlannedTopic, TopicPolicy
 from strait.state.signing import HEADER, Keys, Proof, with_key
+from strait.state.transform import TopicTransform
 from strait.state.view import Place, StateView
 
 KEY, OTHER = "k" * 32, "o" * 32
@@ -57,6 +59,25 @@ def spec(of: Link | None, **destination: str) -> AppSpec:
         ledger_dir="",
         checkpoint_dir="",
     )
+
+
+MASKED = Transform(where="key IS NOT NULL", key="sha2(key, 256)")
+
+
+def test_without_a_signature_no_plan_has_a_masked_topic_copied_as_it_is() -> None:
+    """Who may write to the plan topic, on the destination, must not get what the rule keeps from it."""
+    masking = link(topics=Topics(include=("orders",), rules=(Rule(match="orders", transform=MASKED),)))
+    admission = Admission(spec(masking))
+    kept = plan(("orders", "orders"))
+    raw = TopicPolicy()
+    wanted = TopicPolicy(transform=TopicTransform.of(MASKED))
+    other = TopicPolicy(transform=TopicTransform.of(Transform(where="true")))
+    for policy, refused in ((raw, {"orders"}), (wanted, set()), (other, {"orders"}), (raw, {"orders"})):
+        forged = kept.model_copy(
+            update={"topics": tuple(topic.model_copy(update={"policy": policy}) for topic in kept.topics)}
+        )
+        assert admission.refused_topics(forged, Proof.UNSIGNED) == refused
+        assert admission.refused_topics(forged, Proof.PROVEN) == set()
 
 
 def test_a_signature_is_of_one_record_of_one_topic_under_one_key() -> None:

@@ -122,6 +122,11 @@ class RecoveryCoordinator:
                 self._destination.look_again(partition.destination)
             elif not self._runs.of(partition):
                 problem = Reason.MAP_RUN_MISSING, "the offset map has no entry for these two topics"
+            elif any(run.transform != partition.policy.transform_digest for run in self._runs.of(partition)):
+                problem = (
+                    Reason.TRANSFORM_CHANGED,
+                    "according to the offset map, its records were made by another transformation, or by none",
+                )
             if problem is not None:
                 partition.show(*problem)
                 partition.position.postpone(self._loop.now + error_policy.SHORTLY_SECONDS[0])

@@ -13,6 +13,7 @@ from strait.net.event_loop import Loop
 from strait.net.tasks import FIRST_BATCH_BYTES, AnswerError, RequestLost, read
 from strait.reasons import Reason
 from strait.state.offset_map import SEQUENCE_MODULUS
+from strait.state.schema import TopicPolicy
 from strait.wire import error_codes, fetch
 from strait.wire.batch import (
     CODEC_MASK,
@@ -132,9 +133,9 @@ async def compare(
     source_at: int,
     together: CombinedReads | None = None,
 ) -> Verified:
-    """Return whether the record at source offset ``source_at`` is the copied one. Raises Unreadable; with ``together``
-    NotShown."""
-    with_time = not partition.policy.destination_append_time
+    """Return whether the record at source offset ``source_at`` is the copied one, by all that both must have in common:
+    everything, unless records are transformed. Raises Unreadable; with ``together`` NotShown."""
+    common = _common(partition.policy)
 
     def take(code: int, item: fetch.Fetched | None) -> Verified | None:
         if code == error_codes.OFFSET_OUT_OF_RANGE:
@@ -145,11 +146,11 @@ async def compare(
             )
         for batch in split_batches(item.records) if item else ():
             if batch.magic == 2:
-                return _judged(copied, batch, source_at, with_time)
+                return _judged(copied, batch, source_at, common)
             records = read_legacy(batch.view)
             original = next((record for record in records if record.offset == source_at), None)
             if original is not None:
-                return _verdict(copied, original, -1, with_time)
+                return _verdict(copied, original, -1, common)
             if records and records[-1].offset > source_at:
                 return GONE
         return None
@@ -186,13 +187,29 @@ async def is_repetition(loop: Loop, channel: Channel, partition: Partition, repe
     return await _read(loop, channel, _copy_side(partition), partition, repetition.offset, take)
 
 
-def _judged(copied: Copied, batch: Batch, source_at: int, with_time: bool) -> Verified:
+class _Common(NamedTuple):
+    """Which parts of a record its copy has unchanged."""
+
+    time: bool
+    key: bool = True
+    value: bool = True
+    headers: bool = True
+
+
+def _common(policy: TopicPolicy) -> _Common:
+    time, transform = not policy.destination_append_time, policy.transform
+    if transform is None:
+        return _Common(time)
+    return _Common(time, not transform.key, transform.keeps_value, transform.headers == "keep")
+
+
+def _judged(copied: Copied, batch: Batch, source_at: int, common: _Common) -> Verified:
     if batch.attributes & CONTROL or batch.base_offset > source_at:
         return GONE
     if _passed(copied, batch, source_at):
         return Verified(Verdict.SAME, batch.leader_epoch)
     original = _record(batch, source_at)
-    return GONE if original is None else _verdict(copied, original, batch.leader_epoch, with_time)
+    return GONE if original is None else _verdict(copied, original, batch.leader_epoch, common)
 
 
 def _passed(copied: Copied, original: Batch, source_at: int) -> bool:
@@ -208,16 +225,17 @@ def _passed(copied: Copied, original: Batch, source_at: int) -> bool:
     )
 
 
-def _verdict(copied: Copied, original: Record, epoch: int, with_time: bool) -> Verified:
+def _verdict(copied: Copied, original: Record, epoch: int, common: _Common) -> Verified:
     copy = _record(copied.batch, copied.offset)
     if copy is None:
         return GONE
-    same = _content(copy, with_time) == _content(original, with_time)
+    same = _content(copy, common) == _content(original, common)
     return Verified(Verdict.SAME, epoch) if same else DIFFERENT
 
 
-def _content(record: Record, with_time: bool) -> tuple[object, ...]:
-    return record.timestamp_ms if with_time else None, record.key, record.value, tuple(record.headers)
+def _content(record: Record, common: _Common) -> tuple[object, ...]:
+    parts = (record.timestamp_ms, record.key, record.value, tuple(record.headers))
+    return tuple(part for part, is_common in zip(parts, common, strict=True) if is_common)
 
 
 def _record(batch: Batch, offset: int) -> Record | None:

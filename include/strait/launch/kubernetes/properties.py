@@ -6,7 +6,7 @@ from strait.config.app_spec import Spec
 from strait.config.kubernetes_settings import Kubernetes
 from strait.config.links import Spark
 from strait.launch.kubernetes import names
-from strait.launch.properties import TASK_ATTEMPTS, own_properties
+from strait.launch.properties import TASK_ATTEMPTS, compiling, own_properties
 
 IMAGE_ROOT = PurePosixPath("/opt/airflow")
 """Directory in the image that holds Strait's `include` and `spark_jobs`; see docker/Dockerfile."""
@@ -28,7 +28,7 @@ def kubernetes_properties(
         executor_template: path of the executors' pod template.
     """
     pod = names.resource_name(name)
-    return (
+    ours = (
         own_properties(_LOGGING_OPTION)
         | {
             "spark.app.name": name,
@@ -50,8 +50,8 @@ def kubernetes_properties(
         }
         | _credentials(settings)
         | _executors(spec)
-        | dict(spark.conf)
     )
+    return compiling(ours, evaluates=spec.evaluates) | dict(spark.conf)
 
 
 def _credentials(settings: Kubernetes) -> dict[str, str]:

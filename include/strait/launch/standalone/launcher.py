@@ -149,7 +149,7 @@ class StandaloneLauncher:
         """Write the files that the driver reads on its host. Only its owner can read them, since a link's Spark
         properties can contain secrets."""
         submission.write_place(new, spark)
-        text = json.dumps(session_properties(name, spec.slots, spark), indent=1)
+        text = json.dumps(session_properties(name, spec, spark), indent=1)
         with os.fdopen(os.open(new.folder / "session.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
         shutil.copyfile(unpack.__file__, new.folder / "unpack.py")

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import strait
+from strait.config.app_spec import Spec
 from strait.config.links import Spark
 from strait.launch import supervised
 from strait.launch.package import ENVIRONMENT
-from strait.launch.properties import LOGGING, own_properties, standalone_properties
+from strait.launch.properties import LOGGING, compiling, own_properties, standalone_properties
 
 _OF_THE_JVM = (
     "spark.driver.cores",
@@ -31,9 +32,10 @@ _OF_THE_JVM = (
 _VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def session_properties(name: str, slots: int, spark: Spark) -> dict[str, str]:
+def session_properties(name: str, spec: Spec, spark: Spark) -> dict[str, str]:
     """Return the properties that the application gives to its session."""
-    properties = own_properties("") | standalone_properties(slots, spark.master) | {"spark.app.name": name}
+    ours = own_properties("") | standalone_properties(spec.slots, spark.master) | {"spark.app.name": name}
+    properties = compiling(ours, evaluates=spec.evaluates)
     if spark.package is None:
         properties["spark.executorEnv.PYTHONPATH"] = _code()
     else:

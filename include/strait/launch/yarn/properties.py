@@ -8,7 +8,7 @@ from strait.config.spark import Spark
 from strait.config.yarn_settings import Yarn
 from strait.launch.applications import RESTART_LIMIT, RESTART_WINDOW_SECONDS
 from strait.launch.package import ENVIRONMENT
-from strait.launch.properties import TASK_ATTEMPTS, own_properties
+from strait.launch.properties import TASK_ATTEMPTS, compiling, own_properties
 from strait.launch.yarn.replies import tag_of
 
 SPEC = "spec.json"
@@ -28,7 +28,7 @@ def yarn_properties(name: str, spec: Spec, spec_path: Path, spark: Spark, yarn: 
         jars: location of Spark's jars; see `strait.launch.yarn.files.spark_jars`.
     """
     window = f"{RESTART_WINDOW_SECONDS:g}s"
-    return (
+    ours = (
         own_properties(_LOGGING_OPTION)
         | {
             "spark.app.name": name,
@@ -54,8 +54,8 @@ def yarn_properties(name: str, spec: Spec, spec_path: Path, spark: Spark, yarn: 
             "spark.files": f"{spec_path},{LOGGING}",
         }
         | _python(spark)
-        | dict(spark.conf)
     )
+    return compiling(ours, evaluates=spec.evaluates) | dict(spark.conf)
 
 
 def _python(spark: Spark) -> dict[str, str]:

@@ -30,6 +30,7 @@ from strait.planning.topics.new_partitions import NewPartition, StartRequest, be
 from strait.planning.topics.policies import start_of, topic_policy
 from strait.planning.topics.selection import NONE_CAME_BACK, CameBack, Selection, select
 from strait.planning.topics.start_offsets import StartOffsets, start_at
+from strait.planning.topics.transforms import untransformed
 from strait.planning.topics.unapproved import NOTHING, Unapproved
 from strait.reasons import Reason
 from strait.state.schema import (
@@ -211,6 +212,9 @@ def survey(
         policy = unapproved.policy(pair.source.topic, topic_policy(link, pair.source, pair.destination))
         policies[pair.source.topic] = policy
         joins = pair.source.topic in begun.topics
+        if (unfit := untransformed(pair, begun, policy)) is not None:
+            halted |= {TopicPartition(pair.source.topic, number): unfit for number in range(pair.fit)}
+            continue
         for number in range(pair.fit):
             partition = TopicPartition(pair.source.topic, number)
             verdict, decision = judge_decided(
@@ -270,7 +274,7 @@ def compose(
     """
     paused = held(pauses, [*found.copyable, *found.new]) if pauses else {}
     begun = {partition: beginning for partition, beginning in found.new.items() if partition not in paused}
-    new, waiting = begin(begun, found.destinations.pairs, starts)
+    new, waiting = begin(begun, found.destinations.pairs, starts, found.policies)
     copyable = [partition for partition in found.copyable if partition not in paused]
     lane = _lane(link, found.unapproved, now_ms)
     takes_late = lane is None or lane.takes_late

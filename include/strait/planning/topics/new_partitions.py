@@ -9,7 +9,7 @@ from strait.planning.topics.identity import New
 from strait.planning.topics.pairs import Pair
 from strait.planning.topics.start_offsets import StartOffsets
 from strait.reasons import Reason
-from strait.state.schema import OffsetMapping, Waiting
+from strait.state.schema import OffsetMapping, TopicPolicy, Waiting
 
 
 class StartRequest(NamedTuple):
@@ -22,13 +22,15 @@ class StartRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewPartition:
-    """The start of a partition's replication. IDs pin the two topics."""
+    """The start of a partition's replication. IDs pin the two topics; ``transform`` is the digest of the transformation
+    of its records."""
 
     destination: str
     source_id: str
     destination_id: str
     source_base: int
     destination_base: int
+    transform: str = ""
 
     def first_run(self, partition: TopicPartition, now_ms: int) -> OffsetMapping:
         """Return the first segment. Nothing has been written yet: sequence number 0 is the record at
@@ -44,16 +46,21 @@ class NewPartition:
             sequence_base=0,
             sequence_end=0,
             checkpoint_at_ms=now_ms,
+            transform=self.transform,
         )
 
 
 def begin(
-    wanted: Mapping[TopicPartition, StartRequest], destinations: Iterable[Pair], starts: StartOffsets
+    wanted: Mapping[TopicPartition, StartRequest],
+    destinations: Iterable[Pair],
+    starts: StartOffsets,
+    policies: Mapping[str, TopicPolicy],
 ) -> tuple[dict[TopicPartition, NewPartition], list[Waiting]]:
     """Return the partitions that can start, and the entries of those that wait because their start offset is unknown.
 
     Args:
         starts: has a result or a failure for both sides of every wanted partition.
+        policies: source topic -> its policy.
     """
     pairs = {pair.source.topic: pair for pair in destinations}
     new: dict[TopicPartition, NewPartition] = {}
@@ -70,6 +77,7 @@ def begin(
             pair.destination.topic_id,
             starts.source[partition],
             starts.destination[target],
+            policies[partition.topic].transform_digest,
         )
     return new, waiting
 

@@ -6,6 +6,7 @@ from strait.config.settings import Copies
 from strait.config.start_offset import Start
 from strait.model import TopicFacts
 from strait.state.schema import TopicPolicy
+from strait.state.transform import TopicTransform
 
 _KAFKA_MAX_MESSAGE_BYTES = 1_048_588  # if the cluster does not report the topic's value
 
@@ -53,6 +54,7 @@ def policy_of(topics: Topics, source: TopicFacts, destination: TopicFacts, copie
         destination_append_time=stamps(destination),
         topic_class=rule.topic_class or "",
         copies=copies,
+        transform=TopicTransform.of(rule.transform),
     )
 
 

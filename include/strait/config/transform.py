@@ -1,0 +1,103 @@
+"""The `transform:` block of a rule: records that are filtered and changed on the way, by expressions of Spark SQL.
+
+Only its form is checked here. The application's driver checks whether Spark accepts the expressions, and whether each is a
+function of the record (`strait.spark.evaluating`).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from strait.config.client_properties import REFERENCE
+from strait.config.settings import Settings
+
+Expression = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"\S")]
+FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+
+
+class Format(Settings):
+    """How values are parsed."""
+
+    value: Literal["json"] = Field(description="Format of values; `json`: each value is one JSON object.")
+    schema_: str = Field(
+        alias="schema",
+        min_length=1,
+        max_length=100_000,
+        description="Its fields in Spark's notation, such as `id BIGINT, email STRING`. Expressions see them as `v.id`, `v.email`.",
+    )
+
+
+class Fields(Settings):
+    """Changes of parsed values. The new value is a JSON object of the schema's fields; fields that the schema does not name
+    are omitted, as are those that are null."""
+
+    set: Mapping[FieldName, Expression] = Field(
+        default_factory=dict,
+        description="Field -> expression of its new content; fields that the schema lacks are added.",
+    )
+    drop: tuple[FieldName, ...] = Field((), description="Fields to leave out.")
+    rename: Mapping[FieldName, FieldName] = Field(default_factory=dict, description="Field -> its new name.")
+
+    @model_validator(mode="after")
+    def _changes_agree(self) -> "Fields":
+        problems = [
+            f"drop: {name!r} is in `{key}`, too"
+            for name in self.drop
+            for key, names in (("set", self.set), ("rename", self.rename))
+            if name in names
+        ]
+        names = list(self.rename.values())
+        problems += [f"rename: two fields become {name!r}" for name in sorted(set(names)) if names.count(name) > 1]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+
+class Transform(Settings):
+    """Filter and changes that apply to each record of a topic on the way."""
+
+    format: Format | None = Field(None, description="How values are parsed. Default: not at all.")
+    where: Expression | None = Field(
+        None, description="Condition for a record to be copied, in Spark SQL. Default: all are copied."
+    )
+    key: Expression | None = Field(None, description="Expression of the new key, text or bytes. Default: unchanged.")
+    value: Expression | None = Field(
+        None, description="Expression of the new value, text or bytes. Default: unchanged."
+    )
+    fields: Fields | None = Field(None, description="Changes of the fields of the parsed value. Default: unchanged.")
+    headers: Literal["keep", "drop"] = Field(
+        "keep", description="Headers of copied records: `keep` them unchanged, or `drop` all."
+    )
+    malformed: Literal["stop", "quarantine"] = Field(
+        "stop",
+        description="Action for a value that cannot be parsed: `stop` halts the partition there, `quarantine` notes the "
+        "record's offset in the quarantine, without its content, and continues.",
+    )
+    secrets: Mapping[FieldName, str] = Field(
+        default_factory=dict,
+        description="Name -> reference to a file with a secret, `${directory:DIR:NAME}`. Expressions see it as `secret.NAME`.",
+    )
+
+    @model_validator(mode="after")
+    def _does_something(self) -> "Transform":
+        problems = []
+        if self.headers == "keep" and (self.where, self.key, self.value, self.fields) == (None,) * 4:
+            problems.append("it changes nothing: set `where`, `key`, `value`, `fields` or `headers`")
+        if self.fields is not None:
+            if self.format is None:
+                problems.append("fields: needs `format`, since the value must be parsed")
+            if self.value is not None:
+                problems.append("fields: makes the value, as `value` does; set one of them")
+            if not (self.fields.set or self.fields.drop or self.fields.rename):
+                problems.append("fields: set `set`, `drop` or `rename`")
+        if self.malformed != "stop" and self.format is None:
+            problems.append("malformed: needs `format`; values that are not parsed cannot be malformed")
+        problems += [
+            f"secrets.{name}: must be a reference such as ${{directory:/run/secrets:salt}}, never the secret itself"
+            for name, reference in self.secrets.items()
+            if not REFERENCE.fullmatch(reference)
+        ]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self

@@ -1,0 +1,239 @@
+"""Evaluates the expressions of transformed topics in the tasks of the slots.
+
+    slot -> rows of Arrow -> projections and a filter in the JVM -> rows of Arrow -> batches -> slot
+
+Nothing between the two ends moves a row to another task, or out of order. All topics share one query; each row has the
+number of its topic's transformation, and only these expressions are evaluated for it.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, BooleanType, DataType, StringType, StructType
+
+from strait.engine.detour.collector import collect
+from strait.engine.detour.layout import FROM_SPARK, Kind
+from strait.errors import SetupError
+from strait.launch.properties import own_properties
+from strait.spark.expressions import refusals, regexes, replacement_problem, tree
+from strait.state.schema import Plan
+from strait.state.transform import TopicTransform
+
+log = logging.getLogger(__name__)
+for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)  # otherwise each refusal is hundreds of lines of JSON, too
+
+_CORRUPT = "__corrupt"
+SETTINGS = (
+    "spark.buffer.size",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.session.timeZone",
+)
+"""Spark properties that must be Strait's own (strait/launch/spark.properties): results depend on them, and the delay of each
+row."""
+_MOST_DETAIL = 500
+
+
+class Transformed(NamedTuple):
+    """One transformed topic."""
+
+    topic: str
+    transform: TopicTransform
+
+    @property
+    def number(self) -> int:
+        return self.transform.number(self.topic)
+
+
+class Refused(Exception):
+    """An expression cannot be used; the text names it and the reason, for operators."""
+
+
+def transformed_topics(plan: Plan) -> tuple[Transformed, ...]:
+    """Return the transformed topics of a plan."""
+    each = ((topic.source, topic.policy.transform) for topic in plan.topics)
+    return tuple(Transformed(topic, transform) for topic, transform in each if transform is not None)
+
+
+def evaluated(rows: DataFrame, topics: Iterable[Transformed]) -> DataFrame:
+    """Return the query that evaluates the rows and sends the results to the slots. It ends when the slots do, and has no
+    rows.
+
+    Args:
+        rows: of the columns `strait.engine.detour.layout.TO_SPARK`.
+
+    Raises:
+        SetupError: the link's `spark.conf` changes a property of `SETTINGS`.
+    """
+    _require_settings(rows.sparkSession)
+    refused: dict[int, str] = {}
+    made = begun(rows)
+    for topic in topics:
+        try:
+            made = through(made, topic)
+        except Refused as error:
+            log.warning("topic %s is not transformed: %s", topic.topic, error)
+            refused[topic.number] = str(error)
+    kept = made.where("__out_kind IS NOT NULL").select(*FROM_SPARK)
+
+    def sent(batches: Iterator[Any]) -> Iterator[Any]:
+        return collect(refused, batches)
+
+    return kept.mapInArrow(sent, "slot INT")
+
+
+def _require_settings(session: SparkSession) -> None:
+    ours, context = own_properties(""), session.sparkContext.getConf()
+    if changed := [name for name in SETTINGS if context.get(name) != ours[name]]:
+        name = changed[0]
+        raise SetupError(
+            f"transforming records: {name} is {context.get(name)}, and must be {ours[name]}",
+            hint="remove it from the link's `spark.conf`",
+        )
+
+
+def begun(rows: DataFrame) -> DataFrame:
+    """Return the rows with columns for the results, as if no topic was transformed."""
+    unknown = f"CASE WHEN __kind = {Kind.RECORD.value} THEN {Kind.UNKNOWN.value} ELSE __kind END"
+    return rows.select(
+        "*",
+        F.expr("timestamp_millis(__ms)").alias("timestamp"),
+        F.expr(unknown).alias("__out_kind"),
+        F.col("key").alias("__out_key"),
+        F.col("value").alias("__out_value"),
+        F.col("__headers").alias("__out_headers"),
+    )
+
+
+def through(rows: DataFrame, one: Transformed) -> DataFrame:
+    """Return the rows with those of one topic transformed. Raises `Refused`."""
+    transform, columns = one.transform, rows.columns
+    mine = f"(__kind = {Kind.RECORD.value} AND __number = {one.number})"
+    seen = rows.withColumn("topic", F.lit(one.topic))
+    if transform.secrets:
+        fields = ", ".join(f"'{name}', __secrets[{at}]" for at, name in enumerate(transform.secrets))
+        seen = seen.withColumn("secret", F.expr(f"named_struct({fields})"))
+    malformed = "false"
+    if transform.json_schema:
+        unparsed = seen
+        seen = _resolved(
+            "format.schema", lambda: unparsed.withColumn("v", F.when(F.expr(mine), _parsed(transform.json_schema)))
+        )
+        whole = "coalesce(json_array_length(concat('[', CAST(value AS STRING), ']')) = 1, false)"
+        malformed = f"(value IS NOT NULL AND (v IS NULL OR v.{_CORRUPT} IS NOT NULL OR NOT {whole}))"
+    seen = seen.withColumn("__malformed", F.expr(f"{mine} AND {malformed}"))
+    where = _checked(seen, "where", transform.where, BooleanType) if transform.where else "true"
+    kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {Kind.RECORD.value} END"
+    made = {"__out_kind": kind}
+    if transform.key:
+        made["__out_key"] = f"CAST({_checked(seen, 'key', transform.key, StringType, BinaryType)} AS BINARY)"
+    if not transform.keeps_value:
+        made["__out_value"] = f"CAST({_value(seen, transform)} AS BINARY)"
+    if transform.headers == "drop":
+        made["__out_headers"] = "X'00'"
+    contents = ("__out_key", "__out_value", "__out_headers")
+    for name in contents:  # a record that cannot be parsed cannot be masked either
+        made[name] = f"CASE WHEN NOT __malformed THEN {made.get(name, name)} END"
+
+    def chosen(name: str) -> Column:
+        if name not in made:
+            return F.col(name)
+        return F.expr(f"CASE WHEN {mine} THEN ({made[name]}) ELSE {name} END").alias(name)
+
+    return _resolved("the transformation", lambda: seen.select(*map(chosen, columns)))
+
+
+def _parsed(schema: str) -> Column:
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    return F.from_json(F.col("value").cast("string"), f"{schema}, {_CORRUPT} STRING", options)
+
+
+def _value(rows: DataFrame, transform: TopicTransform) -> str:
+    """Return the expression of the new value. Raises `Refused`."""
+    if not transform.changes_fields:
+        return _checked(rows, "value", transform.value, StringType, BinaryType)
+    fields = _fields(rows)
+    unknown = [name for name in (*transform.drop_fields, *transform.rename_fields) if name not in fields]
+    if unknown:
+        raise Refused(f"fields: the schema has no field {unknown[0]}")
+    made: dict[str, str] = {}
+    for name in (*fields, *(name for name in transform.set_fields if name not in fields)):
+        if name in transform.drop_fields:
+            continue
+        new = transform.rename_fields.get(name, name)
+        if new in made:
+            raise Refused(f"fields: two fields become {new}")
+        given = transform.set_fields.get(name)
+        made[new] = f"v.`{name}`" if given is None else _checked(rows, f"fields.set.{name}", given, DataType)
+    if not made:
+        raise Refused("fields: no field is left")
+    struct = ", ".join(f"'{name}', {content}" for name, content in made.items())
+    return f"CASE WHEN value IS NOT NULL THEN to_json(named_struct({struct})) END"
+
+
+def _fields(rows: DataFrame) -> list[str]:
+    parsed = rows.schema["v"].dataType
+    assert isinstance(parsed, StructType)
+    return [field.name for field in parsed.fields if field.name != _CORRUPT]
+
+
+def _checked(rows: DataFrame, name: str, expression: str, *kinds: type[DataType]) -> str:
+    """Return the expression in parentheses. Raises `Refused` if it is invalid, has another type, or is not a function of
+    the record that never fails."""
+    one = _resolved(name, lambda: rows.select(F.expr(f"({expression}\n)").alias("it")))
+    kind = one.schema["it"].dataType
+    if not isinstance(kind, kinds):
+        wanted = " or ".join(each().simpleString() for each in kinds)
+        raise Refused(f"{name}: its result is {kind.simpleString()}, and must be {wanted}")
+    below, plan = _plan(rows), _plan(one)
+    if plan[0]["class"].rpartition(".")[2] != "Project" or len(plan) != len(below) + 1:
+        raise Refused(
+            f"{name}: only functions of one record can be evaluated, without aggregates, windows or subqueries"
+        )
+    (nodes,) = plan[0]["projectList"]
+    root = tree(nodes)
+    if problems := refusals(expression, root):
+        raise Refused(f"{name}: {'; '.join(problems)}")
+    for problem in _regex_problems(rows.sparkSession, regexes(root)):
+        raise Refused(f"{name}: {problem}")
+    return f"({expression}\n)"  # it may end with a comment
+
+
+def _resolved(name: str, made: Callable[[], DataFrame]) -> DataFrame:
+    """Return the rows once Spark has resolved them. Raises `Refused`; ``name``: of the key in the rule."""
+    try:
+        rows = made()
+        _ = rows.schema
+    except PySparkException as error:
+        raise Refused(f"{name}: {_first_line(error)}") from None
+    return rows
+
+
+def _plan(rows: DataFrame) -> list[Mapping[str, Any]]:
+    plan: list[Mapping[str, Any]] = json.loads(rows._jdf.queryExecution().analyzed().toJSON())  # noqa: SLF001
+    return plan
+
+
+def _regex_problems(session: SparkSession, found: Iterable[Any]) -> Iterator[str]:
+    java = session._jvm.java.util.regex.Pattern  # noqa: SLF001
+    for regex in found:
+        try:
+            groups = java.compile(regex.pattern).matcher("").groupCount()
+        except PySparkException as error:
+            yield f"{regex.pattern!r} is not a regular expression: {_first_line(error)}"
+            continue
+        if regex.replacement is not None and (problem := replacement_problem(regex.replacement, groups)):
+            yield problem
+
+
+def _first_line(error: object) -> str:
+    """Return the cause, without proposals that name columns which expressions may not use."""
+    return (str(error).strip().splitlines() or [""])[0].partition(" Did you mean")[0][:_MOST_DETAIL]

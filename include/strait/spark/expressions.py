@@ -1,0 +1,158 @@
+"""The expressions of Spark SQL that may transform records: those whose result depends on the record alone, always, and
+that do not fail for any record. Pure.
+
+Spark's own `deterministic` is true of many expressions that are not: the time, the user, some encryption. So this is an
+allow-list, by the classes of a resolved expression. It also excludes expressions that fail for some values, since Spark
+then ends the task without naming the record.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+COLUMNS = frozenset({"key", "value", "topic", "partition", "offset", "timestamp", "v", "secret"})
+"""The columns that an expression may use."""
+
+_FORM = "Alias AttributeReference Literal TypedNullLiteral Cast GetStructField CreateNamedStruct CreateArray"
+_BOUND = "With CommonExpressionDef CommonExpressionRef LambdaFunction NamedLambdaVariable"
+_CONDITIONS = (
+    "And Or Not EqualTo EqualNullSafe GreaterThan GreaterThanOrEqual LessThan LessThanOrEqual In Between IsNull IsNotNull "
+    "IsNaN If CaseWhen Coalesce Nvl Nvl2 NullIf NaNvl Greatest Least"
+)
+_NUMBERS = (
+    "Add Subtract Multiply Divide IntegralDivide Remainder Pmod UnaryMinus UnaryPositive Abs Round BRound Floor Ceil Signum "
+    "Sqrt Pow Exp Log Log10 BitwiseAnd BitwiseOr BitwiseXor BitwiseNot ShiftLeft ShiftRight ShiftRightUnsigned"
+)
+_HASHES = "Sha2 Sha1 Md5 Crc32 XxHash64 Murmur3Hash"
+_TEXT = (
+    "Mask RegExpReplace RLike Like ILike Substring Left Right StringSplit Concat ConcatWs Upper Lower StringTrim "
+    "StringTrimLeft StringTrimRight StringTrimBoth InitCap Length OctetLength StringLPad StringRPad StringReplace "
+    "StringTranslate Overlay Reverse StringInstr StringLocate StartsWith EndsWith Contains Base64 Hex Unhex Ascii "
+    "SubstringIndex"
+)
+_TIMES = (
+    "Year Month DayOfMonth DayOfYear DayOfWeek WeekDay WeekOfYear Quarter Hour Minute Second TruncDate TruncTimestamp DateAdd "
+    "DateSub DateDiff AddMonths LastDay MillisToTimestamp SecondsToTimestamp MicrosToTimestamp UnixMillis UnixSeconds "
+    "UnixMicros"
+)
+_JSON = "StructsToJson GetJsonObject LengthOfJsonArray"
+_COLLECTIONS = (
+    "GetArrayItem Get GetMapValue GetArrayStructFields Size ArraySize ArrayContains ArrayJoin ArrayDistinct SortArray "
+    "ArrayTransform ArrayFilter ArrayExists ArrayForAll MapKeys MapValues MapFilter TransformValues"
+)
+ALLOWED = frozenset(
+    " ".join((_FORM, _BOUND, _CONDITIONS, _NUMBERS, _HASHES, _TEXT, _TIMES, _JSON, _COLLECTIONS)).split()
+)
+
+PATTERNS: Mapping[str, int] = {"RLike": 1, "RegExpReplace": 1, "StringSplit": 1}
+"""Classes with a regular expression -> which child it is."""
+_LIKE = frozenset({"Like", "ILike"})
+_REPLACEMENT = 2
+_TIME_TYPES = ("date", "timestamp")
+_RELATIVE = re.compile(r"""['"]\s*(now|today|yesterday|tomorrow)\b""", re.IGNORECASE)
+_GROUP = re.compile(r"\\.|\$(\d)|[\\$]", re.DOTALL)
+
+
+class Node(NamedTuple):
+    """One node of a resolved expression."""
+
+    kind: str
+    fields: Mapping[str, Any]
+    children: "tuple[Node, ...]"
+
+    def walk(self) -> "Iterator[Node]":
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def text(self) -> str | None:
+        """The value of a literal; None for any other node."""
+        value = self.fields.get("value")
+        return value if self.kind == "Literal" and isinstance(value, str) else None
+
+
+def tree(nodes: Sequence[Mapping[str, Any]]) -> Node:
+    """Return an expression as a tree. ``nodes``: as Spark's `toJSON` lists them, each before its children."""
+    node, behind = _tree(nodes, 0)
+    if behind != len(nodes):
+        raise ValueError(f"{len(nodes) - behind} nodes are left behind an expression")
+    return node
+
+
+def _tree(nodes: Sequence[Mapping[str, Any]], at: int) -> tuple[Node, int]:
+    fields, behind = nodes[at], at + 1
+    children = []
+    for _ in range(fields["num-children"]):
+        child, behind = _tree(nodes, behind)
+        children.append(child)
+    return Node(str(fields["class"]).rpartition(".")[2], fields, tuple(children)), behind
+
+
+def refusals(expression: str, root: Node, columns: frozenset[str] = COLUMNS) -> list[str]:
+    """Return the reasons why a resolved expression may not be used, each once; empty: it may.
+
+    Args:
+        expression: its text.
+    """
+    found = list(_of_text(expression))
+    for node in root.walk():
+        found += _of_node(node, columns)
+    return list(dict.fromkeys(found))
+
+
+def _of_text(expression: str) -> Iterator[str]:
+    relative = _RELATIVE.search(expression)
+    if relative is not None:
+        yield f"{relative[1]!r} means another time whenever Spark starts"
+
+
+def _of_node(node: Node, columns: frozenset[str]) -> Iterator[str]:
+    if node.kind not in ALLOWED:
+        yield f"{node.kind} is not among the expressions that depend on the record alone and never fail"
+    elif node.kind == "AttributeReference" and str(node.fields.get("name")).lower() not in columns:
+        yield f"there is no column {node.fields.get('name')}"
+    elif node.kind == "Cast" and str(node.fields.get("dataType")).startswith(_TIME_TYPES) and _is_constant(node):
+        yield "a constant text as a date or time may mean another one whenever Spark starts"
+    elif node.kind in _LIKE and not _is_like(node.children[1].text):
+        yield f"the pattern of {node.kind} must be a literal, with no backslash but before %, _ or a backslash"
+    elif node.kind in PATTERNS and node.children[PATTERNS[node.kind]].text is None:
+        yield f"the regular expression of {node.kind} must be a literal"
+    elif node.kind == "RegExpReplace" and node.children[_REPLACEMENT].text is None:
+        yield "the replacement of RegExpReplace must be a literal"
+
+
+def _is_constant(node: Node) -> bool:
+    return not any(each.kind in ("AttributeReference", "NamedLambdaVariable") for each in node.walk())
+
+
+def _is_like(pattern: str | None) -> bool:
+    return pattern is not None and re.fullmatch(r"(?:[^\\]|\\[%_\\])*", pattern, re.DOTALL) is not None
+
+
+class Regex(NamedTuple):
+    """A regular expression, and its replacement if it has one; only Java can check whether they are valid."""
+
+    pattern: str
+    replacement: str | None
+
+
+def regexes(root: Node) -> list[Regex]:
+    """Return the regular expressions of an expression for which there are no `refusals`."""
+    found = []
+    for node in root.walk():
+        if node.kind in PATTERNS:
+            replaces = node.kind == "RegExpReplace"
+            pattern = node.children[PATTERNS[node.kind]].text or ""
+            found.append(Regex(pattern, node.children[_REPLACEMENT].text if replaces else None))
+    return found
+
+
+def replacement_problem(replacement: str, groups: int) -> str:
+    """Return the error in the replacement of a regular expression with this number of groups; "" if there is none."""
+    for found in _GROUP.finditer(replacement):
+        if found[1] is not None and int(found[1]) > groups:
+            return f"the replacement {replacement!r} names group {found[1]}, and the regular expression has {groups}"
+        if found[0] in ("\\", "$"):
+            return f"the replacement {replacement!r} has a {found[0]} that is neither a group nor escaped"
+    return ""

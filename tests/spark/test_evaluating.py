@@ -1,0 +1,159 @@
+"""Which expressions Spark's present version lets transform records: those of the list, as it analyses them."""
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from strait.engine.detour.layout import TO_SPARK
+from strait.errors import SetupError
+from strait.launch.properties import own_properties
+from strait.spark import evaluating as subject
+from strait.spark.evaluating import Refused, Transformed
+from strait.state.transform import TopicTransform
+
+pytestmark = [pytest.mark.spark, pytest.mark.core]
+
+SCHEMA = (
+    "id BIGINT, email STRING, amount DOUBLE, ok BOOLEAN, d DATE, t TIMESTAMP, a ARRAY<STRING>, m MAP<STRING, STRING>, "
+    "`of` STRUCT<x: INT>"
+)
+ALLOWED = """
+v.email <> 'x'
+v.email = 'x' AND v.id > 5 OR NOT v.ok
+v.id IN (1, 2) AND v.id BETWEEN 1 AND 5
+v.email LIKE '%@example.com' OR v.email ILIKE 'a%' OR v.email RLIKE '^a+'
+abs(hash(key)) % 100 < 10
+pmod(xxhash64(key), 100) < 10
+regexp_replace(v.email, '^([^@]+)', '$1x') = mask(v.email, 'X', 'x', 'n', NULL)
+sha2(concat(secret.salt, CAST(key AS STRING)), 256) <> md5(value)
+substring(v.email, 1, 3) = left(v.email, 3) OR split(v.email, '@')[1] = right(v.email, 2)
+upper(trim(v.email)) <> lower(initcap(v.email)) -- a comment
+coalesce(v.email, topic) = nvl(v.email, 'x') AND nullif(v.id, 1) IS NULL
+CASE WHEN v.ok THEN v.amount / 2 > 1 ELSE partition = 0 END
+year(v.d) > 2020 AND date_trunc('DAY', v.t) < timestamp
+CAST(v.email AS TIMESTAMP) > timestamp '2024-01-01 00:00:00'
+v.a[0] = 'x' OR array_contains(v.a, 'x') OR size(v.m) > 1 OR v.m['k'] = 'x'
+exists(v.a, x -> x = 'a') AND filter(v.a, x -> x <> 'a') IS NOT NULL
+get_json_object(CAST(value AS STRING), '$.a') = to_json(v)
+v.`of`.x + 1 > offset
+length(value) < 1000 AND base64(key) <> hex(key)
+"""
+REFUSED = """
+rand() < 0.5 | Rand
+uuid() = v.email | Uuid
+current_timestamp() > timestamp | CurrentTimestamp
+now() > timestamp | Now
+current_date() > v.d | CurrentDate
+current_user() = v.email | CurrentUser
+unix_timestamp() > v.id | CurrentTimestamp
+timestamp 'now' > timestamp | 'now'
+CAST('today' AS DATE) > v.d | 'today'
+CAST(concat('no', 'w') AS TIMESTAMP) > timestamp | constant text
+monotonically_increasing_id() > 1 | MonotonicallyIncreasingID
+spark_partition_id() = 0 | SparkPartitionID
+input_file_name() = '' | InputFileName
+version() = '' | SparkVersion
+current_database() = '' | CurrentDatabase
+shuffle(v.a)[0] = 'x' | Shuffle
+aes_encrypt(v.email, '0123456789abcdef') = key | AesEncrypt
+reflect('java.lang.Math', 'random') = '' | CallMethodViaReflection
+raise_error('x') = 1 | RaiseError
+assert_true(v.ok) IS NULL | AssertTrue
+element_at(v.a, 0) = 'x' | ElementAt
+decode(value, 'utf-8') = 'x' | Decode
+unbase64(v.email) = key | UnBase64
+map(v.email, 1)['x'] = 1 | CreateMap
+regexp_replace(v.email, '(', '') = '' | not a regular expression
+regexp_replace(v.email, 'a', '$1') = '' | names group 1
+v.email RLIKE topic | must be a literal
+v.email LIKE topic | must be a literal
+explode(v.a) = 'x' | UNSUPPORTED_GENERATOR
+count(*) > 1 | only functions of one record
+row_number() OVER (ORDER BY v.id) = 1 | only functions of one record
+v.id IN (SELECT id FROM range(3)) | InSubquery
+(SELECT max(id) FROM range(3)) = v.id | ScalarSubquery
+__number = 1 | no column __number
+nothing = 1 | nothing
+v.nothing = 1 | nothing
+v.id + | PARSE_SYNTAX_ERROR
+v.id | must be boolean
+"""
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataFrame]:
+    """Rows of transformed topics, of which there are none."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    builder = builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
+    session = builder.config(map={name: own_properties("")[name] for name in subject.SETTINGS}).getOrCreate()
+    yield subject.begun(session.createDataFrame([], TO_SPARK))
+    session.stop()
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # which ends the JVM
+    gateway.proc.wait(60)
+
+
+def through(rows: DataFrame, transform: TopicTransform) -> DataFrame:
+    return subject.through(rows, Transformed("t", transform))
+
+
+def with_where(where: str) -> TopicTransform:
+    return TopicTransform(json_schema=SCHEMA, where=where, secrets={"salt": "${directory:/a:b}"})
+
+
+@pytest.mark.parametrize("where", ALLOWED.strip().splitlines())
+def test_functions_of_the_record_are_allowed(rows: DataFrame, where: str) -> None:
+    assert through(rows, with_where(where)).columns == rows.columns
+
+
+@pytest.mark.parametrize("line", REFUSED.strip().splitlines())
+def test_all_others_are_refused_by_name(rows: DataFrame, line: str) -> None:
+    where, _, why = line.rpartition(" | ")
+    with pytest.raises(Refused) as refused:
+        through(rows, with_where(where))
+    assert str(refused.value).startswith("where: ")
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("transform", "why"),
+    [
+        (TopicTransform(json_schema="id BIGINT,", where="true"), "format.schema: "),
+        (TopicTransform(key="offset"), "key: its result is bigint, and must be string or binary"),
+        (TopicTransform(value="struct(key)"), "value: its result is struct"),
+        (TopicTransform(json_schema=SCHEMA, drop_fields=("x",)), "the schema has no field x"),
+        (TopicTransform(json_schema="a INT", drop_fields=("a",)), "no field is left"),
+        (TopicTransform(json_schema="a INT, b INT", rename_fields={"a": "b"}), "two fields become b"),
+        (TopicTransform(json_schema="a INT", set_fields={"a": "rand()"}), "fields.set.a: Rand"),
+        (TopicTransform(where="v.id = 1"), "v"),
+        (TopicTransform(where="secret.salt = 'x'"), "secret"),
+    ],
+)
+def test_a_transformation_that_cannot_be_made_says_why(rows: DataFrame, transform: TopicTransform, why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        through(rows, transform)
+    assert why in str(refused.value)
+
+
+def test_properties_that_results_depend_on_must_be_straits(rows: DataFrame) -> None:
+    topics, raw = [Transformed("t", with_where("v.id > 1"))], rows.sparkSession.createDataFrame([], TO_SPARK)
+    assert subject.evaluated(raw, topics).columns == ["slot"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subject, "own_properties", lambda _: dict.fromkeys(subject.SETTINGS, "other"))
+        with pytest.raises(SetupError, match=r"spark\.buffer\.size is 256, and must be other"):
+            subject.evaluated(raw, topics)
+
+
+def test_many_topics_go_through_one_plan(rows: DataFrame) -> None:
+    made = rows
+    for number in range(5):
+        transform = TopicTransform(json_schema=f"a{number} INT", where=f"v.a{number} > 0", key="upper(topic)")
+        made = subject.through(made, Transformed(f"topic {number}", transform))
+    assert made.columns == rows.columns

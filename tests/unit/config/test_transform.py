@@ -1,0 +1,112 @@
+"""The `transform:` block of a rule: its form, and what it becomes in the plan."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from strait.config.links import Rule, parse
+from strait.errors import ConfigError
+from strait.state.schema import TopicPolicy
+from strait.state.transform import TopicTransform
+
+SCHEMA = {"value": "json", "schema": "id BIGINT, email STRING"}
+
+
+def rule(**transform: Any) -> Rule:
+    return Rule.model_validate_json(json.dumps({"match": ".*", "transform": transform}))
+
+
+def test_the_whole_block_reaches_the_plan() -> None:
+    given = rule(
+        format=SCHEMA,
+        where="v.id > 0",
+        key="sha2(secret.salt, 256)",
+        fields={"set": {"email": "mask(v.email)"}, "drop": ["note"], "rename": {"id": "number"}},
+        headers="drop",
+        malformed="quarantine",
+        secrets={"salt": "${directory:/run/secrets:salt}"},
+    ).transform
+    assert given is not None
+    planned = TopicTransform.of(given)
+    assert planned is not None
+    assert planned.model_dump() == {
+        "json_schema": "id BIGINT, email STRING",
+        "where": "v.id > 0",
+        "key": "sha2(secret.salt, 256)",
+        "value": "",
+        "set_fields": {"email": "mask(v.email)"},
+        "drop_fields": ("note",),
+        "rename_fields": {"id": "number"},
+        "headers": "drop",
+        "malformed": "quarantine",
+        "secrets": {"salt": "${directory:/run/secrets:salt}"},
+    }
+    assert TopicPolicy.model_validate_json(TopicPolicy(transform=planned).model_dump_json()).transform == planned
+
+
+@pytest.mark.parametrize(
+    ("block", "problem"),
+    [
+        ({}, "it changes nothing"),
+        ({"format": SCHEMA}, "it changes nothing"),
+        ({"where": " "}, "where"),
+        ({"fields": {"drop": ["a"]}}, "needs `format`"),
+        ({"format": SCHEMA, "fields": {}}, "set `set`, `drop` or `rename`"),
+        ({"format": SCHEMA, "fields": {"drop": ["a"], "set": {"a": "1"}}}, "'a' is in `set`, too"),
+        ({"format": SCHEMA, "fields": {"rename": {"a": "c", "b": "c"}}}, "two fields become 'c'"),
+        ({"format": SCHEMA, "fields": {"drop": ["a"]}, "value": "key"}, "set one of them"),
+        ({"where": "true", "malformed": "quarantine"}, "needs `format`"),
+        ({"where": "true", "secrets": {"salt": "plain"}}, "never the secret itself"),
+        ({"where": "true", "route": [{"to": "x"}]}, "route"),
+        ({"where": "true", "format": {"value": "avro", "schema": "x"}}, "json"),
+        ({"where": "true", "malformed": "null"}, "quarantine"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(block: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        rule(**block)
+
+
+@pytest.mark.parametrize("on_foreign", ["expect", "continue"])
+def test_transformed_records_are_alone_in_their_topic(on_foreign: str) -> None:
+    with pytest.raises(ValidationError, match="on_foreign: halt"):
+        Rule.model_validate({"match": ".*", "on_foreign": on_foreign, "transform": {"where": "true"}})
+
+
+def test_a_pool_transforms_nothing() -> None:
+    clusters = {"a": {"bootstrap.servers": "a:1"}, "b": {"bootstrap.servers": "b:1"}}
+    link = {
+        "source": "a",
+        "destination": "b",
+        "topics": {"regex": [".*"], "rules": [{"match": "x", "transform": {"where": "true"}}]},
+    }
+    pools = {"small": {"default": True}}
+    with pytest.raises(ConfigError, match="set `pool: false`"):
+        parse({"clusters": clusters, "links": {"one": link}, "pools": pools}, where="here")
+    alone = {"clusters": clusters, "links": {"one": link | {"pool": False}}, "pools": pools}
+    assert parse(alone, where="here").links["one"].topics.rules[0].transform is not None
+
+
+def test_the_digest_is_of_what_is_copied_and_not_of_what_stops_it() -> None:
+    one = TopicTransform.of(rule(format=SCHEMA, where="v.id > 0").transform)
+    assert one is not None
+    assert one.digest == one.model_copy(update={"malformed": "quarantine"}).digest
+    others = [
+        one.model_copy(update=change)
+        for change in (
+            {"where": "v.id > 1"},
+            {"key": "key"},
+            {"headers": "drop"},
+            {"json_schema": "id INT"},
+            {"secrets": {"a": "${directory:/a:b}"}},
+        )
+    ]
+    assert len({one.digest, *(other.digest for other in others)}) == 6
+    assert one.number("a") != one.number("b")
+    assert all(0 <= other.number("t") < 1 << 63 for other in others)
+
+
+def test_plans_without_a_transformation_are_as_older_versions_wrote_them() -> None:
+    assert "transform" not in TopicPolicy().model_dump_json()

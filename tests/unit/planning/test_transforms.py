@@ -1,0 +1,79 @@
+"""Topics that are transformed on the way: what is planned, and when nothing more goes into a copy."""
+
+from typing import Any
+
+import pytest
+
+from strait.planning.plan.planner import Proposal
+from strait.reasons import Reason
+from unit.planning.test_plan import cluster, link, propose, publish, reasons
+
+MASK = {"key": "sha2(key, 256)"}
+
+
+def masking(**transform: Any) -> Any:
+    return link(topics={"regex": [".*"], "rules": [{"match": "people", "transform": transform}]})
+
+
+SOURCE, COPY = cluster("a", {"people": 2, "orders": 1}), cluster("b", {"people": 2, "orders": 1})
+
+
+def copied(proposal: Proposal) -> set[str]:
+    assert proposal.draft is not None
+    return {topic.source for topic in proposal.draft.topics if any(slot is not None for slot in topic.slots)}
+
+
+def test_the_plan_and_each_first_run_say_what_is_done_to_records() -> None:
+    plan, runs = publish(propose(masking(**MASK), SOURCE, COPY))
+    digests = {topic.source: topic.policy.transform_digest for topic in plan.topics}
+    assert digests["orders"] == "" and len(digests["people"]) == 16
+    assert {run.transform for run in runs["people", 0] + runs["people", 1]} == {digests["people"]}
+    assert {run.transform for run in runs["orders", 0]} == {""}
+    assert plan.transformed == {"people"} and len(plan.transforms) == 1
+    assert propose(masking(**MASK), SOURCE, COPY, plan, runs).empty
+
+
+@pytest.mark.parametrize("now", [{"key": "sha2(key, 512)"}, {"where": "true"}, None])
+def test_nothing_is_added_to_records_that_were_made_in_another_way(now: dict[str, str] | None) -> None:
+    """Without its rule, too: the copy would get unmasked records. Neither would a partition that is new."""
+    plan, runs = publish(propose(masking(**MASK), SOURCE, COPY))
+    settings = link() if now is None else masking(**now)
+    changed = propose(
+        settings, cluster("a", {"people": 3, "orders": 1}), cluster("b", {"people": 3, "orders": 1}), plan, runs
+    )
+    assert reasons(changed)["people"] == (Reason.TRANSFORM_CHANGED, (0, 1, 2))
+    assert copied(changed) == {"orders"} and not changed.new
+    back = propose(masking(**MASK), SOURCE, COPY, publish(changed, runs)[0], runs)
+    assert copied(back) == {"orders", "people"}
+
+
+def test_records_that_are_copied_as_they_are_do_not_get_masked_ones_behind_them() -> None:
+    plan, runs = publish(propose(link(), SOURCE, COPY))
+    changed = propose(masking(**MASK), SOURCE, COPY, plan, runs)
+    assert reasons(changed)["people"] == (Reason.TRANSFORM_CHANGED, (0, 1))
+
+
+def test_what_is_done_about_malformed_records_may_change() -> None:
+    schema = {"format": {"value": "json", "schema": "a INT"}, "where": "v.a > 0"}
+    plan, runs = publish(propose(masking(**schema), SOURCE, COPY))
+    changed = propose(masking(**schema, malformed="quarantine"), SOURCE, COPY, plan, runs)
+    assert changed.draft is not None and changed.draft.waiting == ()
+    assert publish(changed, runs)[0].transforms == plan.transforms
+
+
+def test_another_destination_topic_begins_with_the_new_transformation() -> None:
+    plan, runs = publish(propose(masking(**MASK), SOURCE, COPY))
+    rule = {"match": "people", "on_loss": "restart", "transform": {"key": "md5(key)"}}
+    settings = link(topics={"regex": [".*"], "rules": [rule, {"match": ".*", "on_loss": "restart"}]})
+    recreated = cluster("b", {"people": 2, "orders": 1}, generation="2")
+    changed = propose(settings, SOURCE, recreated, plan, runs)
+    assert "people" not in reasons(changed)
+    assert {run.transform for run in changed.first_runs(1) if run.topic == "people"} == {
+        next(topic.policy.transform_digest for topic in changed.draft.topics if topic.source == "people")  # type: ignore[union-attr]
+    }
+
+
+def test_a_compacted_topic_is_not_transformed() -> None:
+    compacted = cluster("a", {"people": 2, "orders": 1}, **{"cleanup.policy": "compact"})
+    proposal = propose(masking(**MASK), compacted, COPY)
+    assert reasons(proposal) == {"people": (Reason.TRANSFORM_UNSUPPORTED, (0, 1))}

@@ -1,0 +1,93 @@
+"""Which analysed expressions may transform records. The trees are as Spark 4.2 lists them; tests/spark/test_evaluating.py asks
+Spark itself."""
+
+from typing import Any
+
+import pytest
+
+from strait.spark.expressions import Node, Regex, refusals, regexes, replacement_problem, tree
+
+
+def node(kind: str, *children: Node, **fields: Any) -> Node:
+    return Node(kind, fields, children)
+
+
+def column(name: str) -> Node:
+    return node("AttributeReference", name=name)
+
+
+def text(value: str) -> Node:
+    return node("Literal", value=value, dataType="string")
+
+
+def test_a_tree_is_made_of_the_list_of_its_nodes() -> None:
+    listed = [
+        {"class": "a.b.And", "num-children": 2},
+        {"class": "a.b.Not", "num-children": 1},
+        {"class": "a.b.AttributeReference", "num-children": 0, "name": "key"},
+        {"class": "a.b.Literal", "num-children": 0, "value": "x"},
+    ]
+    root = tree(listed)
+    assert [one.kind for one in root.walk()] == ["And", "Not", "AttributeReference", "Literal"]
+    assert [len(one.children) for one in root.walk()] == [2, 1, 0, 0]
+    with pytest.raises(ValueError, match="left behind"):
+        tree([*listed, listed[-1]])
+
+
+@pytest.mark.parametrize(
+    ("expression", "root", "problem"),
+    [
+        ("rand()", node("Rand"), "Rand is not among"),
+        ("now()", node("Now"), "Now is not among"),
+        ("upper(now())", node("Upper", node("Now")), "Now is not among"),
+        ("aes_encrypt(key, 'k')", node("AesEncrypt", column("key")), "AesEncrypt"),
+        ("__kind = 1", node("EqualTo", column("__kind"), text("1")), "no column __kind"),
+        ("timestamp 'Now '", text("2024"), "'Now' means another time"),
+        ('date"today"', text("2024"), "'today' means another time"),
+        ("cast(concat('no', 'w') as date)", node("Cast", text("now"), dataType="date"), "constant text"),
+        ("key rlike value", node("RLike", column("key"), column("value")), "must be a literal"),
+        ("key like value", node("Like", column("key"), column("value")), "must be a literal"),
+        ("key like 'a\\\\b'", node("Like", column("key"), text("a\\b")), "no backslash"),
+        ("...", node("RegExpReplace", column("key"), text("a"), column("value")), "replacement"),
+    ],
+)
+def test_what_is_no_function_of_the_record_is_refused(expression: str, root: Node, problem: str) -> None:
+    (found,) = refusals(expression, root)
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        node("Cast", column("value"), dataType="timestamp"),
+        node("Like", column("key"), text("100\\%_")),
+        node("RegExpReplace", column("key"), text("a"), text("b")),
+    ],
+)
+def test_functions_of_the_record_are_allowed(root: Node) -> None:
+    assert refusals("...", root) == []
+
+
+def test_java_is_asked_about_the_patterns() -> None:
+    root = node(
+        "And", node("RLike", column("key"), text("a+")), node("RegExpReplace", column("key"), text("b"), text("$1"))
+    )
+    assert regexes(root) == [Regex("a+", None), Regex("b", "$1")]
+
+
+@pytest.mark.parametrize(
+    ("replacement", "groups", "fits"),
+    [
+        ("x", 0, True),
+        ("$0", 0, True),
+        ("$1", 1, True),
+        ("$1", 0, False),
+        ("$", 3, False),
+        (r"\$", 0, True),
+        ("a\\", 0, False),
+        (r"\\", 0, True),
+        ("${a}", 3, False),
+    ],
+)
+def test_a_replacement_names_only_groups_that_there_are(replacement: str, groups: int, fits: bool) -> None:
+    assert (replacement_problem(replacement, groups) == "") is fits
