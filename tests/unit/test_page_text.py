@@ -18,3 +18,13 @@ OTHER_WAYS = re.compile(
 def test_no_file_puts_text_into_the_page_by_itself(path: Path) -> None:
     found = OTHER_WAYS.findall(path.read_text(encoding="utf-8"))
     assert bool(found) == (path.name == "dom.js"), "use `el`, `put` or `label`"
+
+
+def test_all_modules_are_asked_for_at_once_and_not_one_after_the_other() -> None:
+    """Each waits for Airflow to look at the login."""
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    own = {"page.js", "home.js"}  # the page's script itself, and that of Airflow's home page
+    assert (
+        set(re.findall(r'rel="modulepreload" href="([^"]+)"', page))
+        == {path.name for path in STATIC.glob("*.js")} - own
+    )

@@ -19,9 +19,16 @@ function line(points, x, y) {
   return points.map(([ms, value], at) => {
     if (value === null) return "";
     const begins = at === 0 || points[at - 1][1] === null;
-    const alone = begins && (points[at + 1]?.[1] ?? null) === null;
-    return `${begins ? "M" : "L"}${x(ms).toFixed(1)} ${y(value).toFixed(1)}${alone ? "h0.1" : ""}`;
+    const alone = begins && (points[at + 1]?.[1] ?? null) === null; // a line without a length is not drawn
+    return `${begins ? "M" : "L"}${x(ms).toFixed(1)} ${y(value).toFixed(1)}${alone ? "h1" : ""}`;
   }).join("");
+}
+
+// Few figures are points of time, between which a line says little.
+const FEW = 60;
+function dots(points, { x, y }) {
+  const few = known(points);
+  return few.length > FEW ? [] : few.map(([ms, value]) => svg("circle", { cx: x(ms), cy: y(value), r: 2.5 }));
 }
 
 // Stretches of which nothing is known, from the last figure before each to the first one behind it.
@@ -151,7 +158,8 @@ function chart(one, view) {
   const head = el("figcaption", {}, text);
   if (!series.some(({ points }) => known(points).length)) return el("figure", {}, head);
   const scale = scaleOf(one, view);
-  const lines = series.map(({ points, kind = "" }) => svg("path", { class: kind, d: line(points, scale.x, scale.y) }));
+  const lines = series.flatMap(({ points, kind = "" }) => [
+    svg("path", { class: kind, d: line(points, scale.x, scale.y) }), ...dots(points, scale)]);
   const drawing = svg("svg", { width: view.width, height: TALL, class: "chart", role: "img", "aria-label": text },
     ...axes(scale, one), ...hatched(`hatch-${id}`, series[0].points, scale), ...lines, ...eventLines(view.events, scale));
   pointing(drawing, head, one, scale, view.events, text);
@@ -159,14 +167,16 @@ function chart(one, view) {
 }
 
 const [LEAST, APART] = [400, 24];
+const AROUND = 3_600_000; // a single moment
 
 // Charts beside each other, over the same time. `room`: width for all; `now`: end of the time, if that is not the last point.
 export function charts(all, room, { now = null, events = [] } = {}) {
   const trimmed = all.map((one) => ({ ...one, series: one.series.map((each) => ({ ...each, points: begun(each.points) })) }));
   const moments = trimmed.flatMap(({ series }) => series.flatMap(({ points }) => known(points).length ? points.map(([ms]) => ms) : []));
   if (!moments.length) return el("div", { class: "charts" }, ...trimmed.map((one) => chart(one, {})));
-  const from = moments.reduce((least, ms) => Math.min(least, ms));
-  const to = now ?? moments.reduce((most, ms) => Math.max(most, ms));
+  const first = moments.reduce((least, ms) => Math.min(least, ms));
+  const last = now ?? moments.reduce((most, ms) => Math.max(most, ms));
+  const [from, to] = first < last ? [first, last] : [first - AROUND, first + AROUND];
   const columns = Math.max(1, Math.floor((room + APART) / (LEAST + APART)));
   const width = Math.floor((room - (columns - 1) * APART) / columns);
   const within = events.filter((one) => one.at_ms >= from && one.at_ms <= to);

@@ -102,7 +102,7 @@ function matrix({ edges }) {
 export function mapPart(found, width) {
   if (!found.edges.length) return [];
   const missing = found.unknown
-    ? [el("p", { class: "soft" }, `${found.unknown} ${found.unknown === 1 ? "link is" : "links are"} not on the map: between which `
-      + "clusters is not known yet.")] : [];
+    ? [el("p", { class: "soft" }, `${found.unknown} ${found.unknown === 1 ? "link is" : "links are"} not on the map: `
+      + `${found.unknown === 1 ? "its" : "their"} clusters are not known yet.`)] : [];
   return [isDense(found.edges) ? matrix(found) : drawing(found, width), ...missing];
 }
