@@ -154,3 +154,20 @@ def test_any_clusters_are_laid_out_within_the_drawing(scripts: Page, seed: int) 
         for place in pair
         for axis in "xy"
     )
+
+
+def test_figures_are_made_when_somebody_reads_them_and_stay_when_all_is_drawn_anew(scripts: Page) -> None:
+    drawn(scripts, POINTS)
+    figures = scripts.locator("#figures-Rate")
+    assert figures.locator("tr").count() == 0
+    figures.locator("summary").click()
+    figures.locator("tbody tr").first.wait_for()
+    assert figures.locator("tbody tr").all_inner_texts() == [
+        "1970-01-01 05:00:00 UTC\t30",
+        "1970-01-01 04:00:00 UTC\t20",
+        "1970-01-01 01:00:00 UTC\t40",
+    ]
+    scripts.evaluate("document.getElementById('main').replaceChildren()")
+    drawn(scripts, POINTS)
+    assert figures.locator("tbody tr").count() == 3, "at once, or the page would jump"
+    assert scripts.locator("#figures-Lag tbody tr").count() == 0

@@ -136,6 +136,8 @@ function scaleOf({ series, isTime }, { from, to, width }) {
   };
 }
 
+const unfolded = new Set(); // the figures that somebody reads: of others, no cells are made every two seconds
+
 function figures(id, title, series, read) {
   const moments = [...new Set(series.flatMap(({ points }) => known(points).map(([ms]) => ms)))].sort((a, b) => b - a);
   const values = series.map(({ points }) => new Map(points));
@@ -145,9 +147,11 @@ function figures(id, title, series, read) {
   })));
   const heads = ["When", ...series.map(({ name }) => name || title)];
   const made = el("details", { id: `figures-${id}` }, el("summary", {}, "Figures"));
-  made.addEventListener("toggle", () => { // thousands of cells that nobody looks at would be made every two seconds
-    if (made.open && made.children.length === 1) made.append(table(`${title}, figures`, heads, rows(), ""));
+  const fill = () => { if (made.children.length === 1) made.append(table(`${title}, figures`, heads, rows(), "")); };
+  made.addEventListener("toggle", () => {
+    if (made.open) { unfolded.add(id); fill(); } else unfolded.delete(id);
   });
+  if (unfolded.has(id)) fill();
   return made;
 }
 
