@@ -36,7 +36,7 @@ class Client:
     def poll(self, _: float) -> None: ...
 
     def list_offsets(self, items: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
-        return self._ask(items, SimpleNamespace(offset=self.end))
+        return self._ask(items, SimpleNamespace(offset=self.end, timestamp=-1))
 
     def _ask(self, items: Iterable[Any], result: Any = None, **_: Any) -> dict[Any, Future[Any]]:
         self.requests.append(list(items))
