@@ -312,7 +312,7 @@ def test_what_waits_for_approval_is_shown_rejected_and_approved(site, page):
     page.get_by_role("button", name="Approve…").click()
     asks = dialog(page, f"Approve: Strait, link {ASKED}: make these changes?")
     asks.get_by_role("button", name="Approve", exact=True).click()
-    done(asks, f"created   {ASKED}.edit.a: 3 partitions")
+    done(asks, "plan 1: 3 partitions of 1 topics")
     assert f"{ASKED}.edit.a" in there.observe(lambda _: True).topics
 
 
