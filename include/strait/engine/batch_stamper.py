@@ -14,7 +14,7 @@ from strait.engine.evaluation import Evaluator
 from strait.engine.partition.cursor import Cursor
 from strait.engine.partition.partition import Partition, Ticket
 from strait.engine.partition.send_queue import OutBatch
-from strait.engine.transforming import Transforming
+from strait.engine.transforming import Transforming, Unfinished
 from strait.errors import CorruptBatch, StraitError
 from strait.net.buffers import Buffer, BufferPool
 from strait.reasons import Reason
@@ -63,23 +63,6 @@ class _MapEntry(NamedTuple):
     gaps: list[Gap]
 
 
-class _Unfinished(NamedTuple):
-    """Fetched data of a partition that is being rebuilt, turn by turn. It is dropped if the partition continues at
-    another offset, or under another policy."""
-
-    shapes: Iterator[Shape]
-    ticket: Ticket
-    policy: TopicPolicy
-    offset: int
-    frame: Buffer
-    tailing: bool
-
-    @property
-    def is_current(self) -> bool:
-        partition = self.ticket.partition
-        return self.ticket.is_current and partition.cursor.offset == self.offset and partition.policy is self.policy
-
-
 class BatchStamper:
     """Shapes, numbers and stamps the fetched batches of a slot's partitions.
 
@@ -110,7 +93,7 @@ class BatchStamper:
         self._stop = stop
         self._broken = broken
         self._freed = freed
-        self._unfinished: deque[_Unfinished] = deque()
+        self._unfinished: deque[Unfinished] = deque()
         self.unwritten = 0
         """Number of write barriers that are not acknowledged yet."""
 
@@ -179,9 +162,7 @@ class BatchStamper:
     def _pause(self, partition: Partition, shapes: Iterator[Shape], frame: Buffer, tailing: bool) -> None:
         frame.hold()
         partition.cursor.finish(finished=False)
-        self._unfinished.append(
-            _Unfinished(shapes, partition.ticket(), partition.policy, partition.cursor.offset, frame, tailing)
-        )
+        self._unfinished.append(Unfinished.of(partition, shapes, frame, tailing))
 
     def note_loss(self, partition: Partition, loss: Loss) -> None:
         """Write an entry of the loss log. Batches that are queued after it are not sent before it is acknowledged."""

@@ -33,9 +33,9 @@ WORK_RECORDS = 50_000
 SMALLEST_BATCH_BYTES = 1 << 10
 
 
-class _Pending(NamedTuple):
-    """Fetched data of a partition of which a part is evaluated. It is dropped if the partition continues at another
-    offset, or under another policy."""
+class Unfinished(NamedTuple):
+    """Fetched data of a partition of which a part is taken later: rebuilt turn by turn, or evaluated. It is dropped if the
+    partition continues at another offset, or under another policy."""
 
     shapes: Iterator[Shape]
     ticket: Ticket
@@ -43,7 +43,11 @@ class _Pending(NamedTuple):
     offset: int
     frame: Buffer
     tailing: bool
-    rules: Rules
+
+    @classmethod
+    def of(cls, partition: Partition, shapes: Iterator[Shape], frame: Buffer, tailing: bool) -> "Unfinished":
+        """Return the rest of a partition's data, as the partition is now."""
+        return cls(shapes, partition.ticket(), partition.policy, partition.cursor.offset, frame, tailing)
 
     @property
     def is_current(self) -> bool:
@@ -74,18 +78,16 @@ class Transforming:
         only the result of an evaluation will show that nothing is wrong."""
         as_they_are = Rules(_NO_LIMIT, _NO_LIMIT, left_out=rules.left_out)
         shapes = shape(item.records, partition.cursor.offset, item.aborted, as_they_are)
-        return self._go_on(
-            _Pending(shapes, partition.ticket(), partition.policy, partition.cursor.offset, frame, tailing, rules)
-        )
+        return self._go_on(Unfinished.of(partition, shapes, frame, tailing), rules)
 
-    def _go_on(self, pending: _Pending) -> bool:
+    def _go_on(self, pending: Unfinished, rules: Rules) -> bool:
         """Submit the next part; shapes that need no evaluation are stamped immediately."""
         partition, transform = pending.ticket.partition, pending.policy.transform
         assert transform is not None
         part = _next_part(pending.shapes)
         if not part.pieces:
             return self._stamp(partition, _then(part), pending.frame, pending.tailing)
-        codec = part.pieces[0].batch.attributes & CODEC_MASK if pending.rules.codec is None else pending.rules.codec
+        codec = part.pieces[0].batch.attributes & CODEC_MASK if rules.codec is None else rules.codec
         work = Work(
             partition.topic,
             partition.number,
@@ -93,7 +95,7 @@ class Transforming:
             [piece.batch for piece in part.pieces],
             [stretch for piece in part.pieces for stretch in piece.stretches],
             codec,
-            max(SMALLEST_BATCH_BYTES, pending.rules.max_batch_bytes),
+            max(SMALLEST_BATCH_BYTES, rules.max_batch_bytes),
         )
         pending.frame.hold()
         partition.cursor.finish(finished=False)
@@ -102,14 +104,14 @@ class Transforming:
             try:
                 partition.cursor.finish(finished=True)  # nothing else was submitted for it meanwhile
                 if pending.is_current:
-                    self._done(pending, part, transform, made)
+                    self._done(pending, rules, part, transform, made)
             finally:
                 pending.frame.release()
 
         self._evaluator.submit(work, done)
         return False
 
-    def _done(self, pending: _Pending, part: "_Part", transform: TopicTransform, made: Made) -> None:
+    def _done(self, pending: Unfinished, rules: Rules, part: "_Part", transform: TopicTransform, made: Made) -> None:
         partition = pending.ticket.partition
         if isinstance(made, Refusal):
             self._stop(partition, made.reason, made.detail)
@@ -118,17 +120,17 @@ class Transforming:
         if malformed is not None and transform.malformed == "stop":
             before = [one for one in made if isinstance(one, MadeBatch) and one.offsets[0] < malformed]
             ended = _Part(part.pieces, [Skipped(malformed, _epoch_of(part.pieces, malformed))], None, whole=False)
-            if self._stamp(partition, _shapes(before, ended, pending.rules), pending.frame, pending.tailing):
+            if self._stamp(partition, _shapes(before, ended, rules), pending.frame, pending.tailing):
                 detail = f"the value of the record at offset {malformed} is not as the rule's `transform.format` says"
                 self._stop(partition, Reason.MALFORMED_RECORD, detail)
             return
-        whole = self._stamp(partition, _shapes(made, part, pending.rules), pending.frame, pending.tailing)
+        whole = self._stamp(partition, _shapes(made, part, rules), pending.frame, pending.tailing)
         if not whole:
             return
         if partition.position.failures == 0 or (partition.caught_up and not partition.queue.in_flight):
             partition.clear()
         if not part.whole and pending.ticket.is_current:
-            self._go_on(pending._replace(offset=partition.cursor.offset))
+            self._go_on(pending._replace(offset=partition.cursor.offset), rules)
 
 
 class _Part(NamedTuple):
