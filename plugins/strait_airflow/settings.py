@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import re
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +29,9 @@ REJECTED_PREFIX = "strait_rejected_"
 SECRETS_DIR = "STRAIT_SECRETS_DIR"
 """Environment variable: the directory below which Connections may refer to files."""
 _WATCH = "_watch"
+SHARED_SECONDS = 2.0
+"""Age up to which the watches of a process share a Connection that was read: a read costs the triggerer's parent process ten
+milliseconds of CPU."""
 
 PAUSE_DAG, QUARANTINE_DAG = "strait-pause", "strait-quarantine"
 FAILOVER_DAG, REHEARSAL_DAG = "strait-failover", "strait-rehearsal"
@@ -75,10 +80,11 @@ def is_watch(asset: str) -> bool:
     return asset.startswith(dag_id("")) and asset.endswith(_WATCH)
 
 
-def clusters_of(link: str, *, reverse: bool = False, beside: bool = False) -> "LinksFile":
+def clusters_of(link: str, *, reverse: bool = False, beside: bool = False, shared: bool = False) -> "LinksFile":
     """Return the links file with this link alone: clusters and Spark with Connections applied, topics as in the file.
 
-    ``reverse``: include the links in the opposite direction. ``beside``: and those from the same source.
+    ``reverse``: include the links in the opposite direction. ``beside``: and those from the same source. ``shared``:
+    Connections of clusters may be `SHARED_SECONDS` old.
     """
     from strait.config.links import load_link, with_origin
 
@@ -88,7 +94,7 @@ def clusters_of(link: str, *, reverse: bool = False, beside: bool = False) -> "L
     clusters = {}
     for name in file.clusters:
         own = name in (found.source, found.destination)
-        over = _connection(name) if own else _valid_connection(name)
+        over = _connection(name, shared=shared) if own else _valid_connection(name)
         clusters[name] = dict(file.clusters[name]) | over
         if over and own:
             found = with_origin(found, name, f"Airflow Connection {connection_id(name)}")
@@ -134,14 +140,15 @@ class LiveSettings(NamedTuple):
 
 
 def live_settings(link: str) -> LiveSettings:
-    """Return the current configuration by the links file, the Connections and the Variables."""
+    """Return the current configuration by the links file, the Connections and the Variables. Connections of clusters may be
+    `SHARED_SECONDS` old."""
     from strait import __version__
     from strait.errors import ConfigError
     from strait_airflow.alerts import check_alerts
 
     file: LinksFile | None = None
     try:
-        file = clusters_of(link)
+        file = clusters_of(link, shared=True)
         live = with_live_topics(file, link)
         found = live.links[link]
         check_alerts(link, found)
@@ -245,16 +252,41 @@ def _variable(name: str) -> str | None:
     return found
 
 
-def _connection(cluster: str) -> dict[str, str]:
+def _connection(cluster: str, *, shared: bool = False) -> dict[str, str]:
     """Return the librdkafka properties in the extra of the cluster's Connection; none if it does not exist."""
+    name = connection_id(cluster)
+    extra = _shared.extra_of(name) if shared else _extra(name)
+    return {} if extra is None else _properties(extra, name)
+
+
+def _extra(connection: str) -> str | None:
+    """Return the extra of a Connection, "" if it has none; None if the Connection does not exist."""
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowNotFoundException
 
     try:
-        extra = Connection.get(connection_id(cluster)).extra
+        return Connection.get(connection).extra or ""
     except AirflowNotFoundException:
-        return {}
-    return _properties(extra, connection_id(cluster))
+        return None
+
+
+class _Shared:
+    """The extras of Connections as a watch of this process has read them last. Thread-safe; one is read at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._read: dict[str, tuple[float, str | None]] = {}
+
+    def extra_of(self, connection: str) -> str | None:
+        """Return the same as `_extra`, at most `SHARED_SECONDS` old."""
+        with self._lock:
+            read = self._read.get(connection)
+            if read is None or time.monotonic() - read[0] >= SHARED_SECONDS:
+                read = self._read[connection] = time.monotonic(), _extra(connection)
+            return read[1]
+
+
+_shared = _Shared()
 
 
 def _valid_connection(cluster: str) -> dict[str, str]:

@@ -157,3 +157,21 @@ def test_only_what_trying_again_may_help_is_retried():
 def test_several_problems_stand_in_one_line():
     text = str(ConfigError("links file x", ["first", "second"], hint="mend them"))
     assert one_line(text) == "links file x: first; second (mend them)"
+
+
+def test_watches_share_what_one_of_them_has_just_read_of_a_connection(monkeypatch):
+    read, now = [], [100.0]
+    monkeypatch.setattr(
+        settings, "_extra", lambda name: read.append(name) or json.dumps({"client.id": f"at-{now[0]:g}"})
+    )
+    monkeypatch.setattr(settings.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(settings, "_shared", settings._Shared())
+    first, second = settings.live_settings("shop"), settings.live_settings("spark")
+    assert read == ["strait_a", "strait_b"]
+    assert second.error is not None and second.file is None  # its Spark Connection does not exist
+    now[0] += settings.SHARED_SECONDS
+    later = settings.live_settings("shop")
+    assert (first.file.clusters["a"]["client.id"], later.file.clusters["a"]["client.id"]) == ("at-100", "at-102")
+    assert first.digest != later.digest
+    now[0] += settings.SHARED_SECONDS / 2
+    assert settings.clusters_of("shop").clusters["a"]["client.id"] == "at-103"  # a run reads what is true now

@@ -1,6 +1,7 @@
 """The metrics of topics or, on request, of partitions. Pure."""
 
 from strait.exporter.families import Places, known_sum, soonest
+from strait.planning.status.rows import longest_lag
 
 PLACES: tuple[Places, ...] = (
     Places(
@@ -19,7 +20,7 @@ PLACES: tuple[Places, ...] = (
         "strait_lag_seconds",
         "gauge",
         "Age of the newest replicated record where newer ones wait, else 0; of a topic that of its last partition.",
-        lambda rows: max((row.lag_seconds for row in rows if row.lag_seconds >= 0), default=None),
+        longest_lag,
     ),
     Places(
         "strait_held_back_records",

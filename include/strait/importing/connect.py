@@ -32,10 +32,10 @@ CONNECT_ROWS: tuple[Row, ...] = (
     row("connector.class", ours="read: it says what the rest means", take=read),
     row(
         *("transforms", "transforms.*"),
-        ours="`naming` with policy `rules` for one RegexRouter; – no other: records are copied as they are",
+        ours="`naming` with policy `rules` for one RegexRouter; – no other: write a `transform`",
         take=take_transform,
     ),
-    no("predicates", "predicates.*", why="records are copied as they are", weight=Weight.FIRST),
+    no("predicates", "predicates.*", why="write the condition as `where` of a `transform`", weight=Weight.FIRST),
     no(
         "errors.*", why="a record that the destination refuses can be quarantined: a rule with `on_refused: quarantine`"
     ),

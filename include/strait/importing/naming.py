@@ -9,7 +9,9 @@ from strait.config.settings import Regex, check_replacement
 from strait.importing.draft import Flow, Given, Weight
 
 _ROUTER = "RegexRouter"
-_UNTOUCHED = "records are copied as they are; transformations other than RegexRouter are not taken over"
+_UNTOUCHED = (
+    "only RegexRouter is taken over; write the same by Spark SQL as the `transform` of a topic's rule, if it can"
+)
 _JAVA_ONLY = re.compile(r"\\Q|&&")
 _REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{(\w+)\}|(\\)")
 _regex = TypeAdapter(Regex)

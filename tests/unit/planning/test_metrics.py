@@ -104,6 +104,16 @@ def test_lag_is_the_sum_in_records_and_the_worst_in_seconds():
     assert (orders.lag_records, orders.lag_seconds) == (40, 3.0)
 
 
+def test_the_worst_lag_in_seconds_is_not_zero_while_that_of_another_partition_is_unknown():
+    halted = entry(0, 5, lag=10, reason="foreign_writer").model_copy(update={"lag_seconds": 0.0})
+    (orders,) = figures(plan({"orders": 2}), reports(3000, halted, entry(1, 5)))
+    assert (orders.lag_records, orders.lag_seconds) == (10, None)
+    (orders,) = figures(plan({"orders": 2}), reports(3000, halted, entry(1, 5, lag=20)))
+    assert (orders.lag_records, orders.lag_seconds) == (30, 2.0)
+    (orders,) = figures(plan({"orders": 2}), reports(3000, entry(0, 5), entry(1, 5)))
+    assert (orders.lag_records, orders.lag_seconds) == (0, 0.0)
+
+
 def test_what_waits_is_counted_by_reason():
     now = reports(3000, entry(0, 5), entry(1, 5, reason="corrupt_batch"), entry(2, 5, reason="corrupt_batch"))
     (orders,) = figures(plan({"orders": 3}), now)

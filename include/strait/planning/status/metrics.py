@@ -10,7 +10,7 @@ from itertools import groupby
 from strait.model import TopicPartition
 from strait.planning.history.overrun import WARN_SECONDS
 from strait.planning.status import figures
-from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.rows import PartitionStatus, longest_lag
 from strait.planning.status.status import Status, known_total
 from strait.planning.status.words import word
 from strait.reasons import Reason
@@ -96,7 +96,7 @@ def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) 
                 records=sum(_copied(runs.get((topic, row.partition or 0), ()), row) for row in numbered),
                 records_per_second=known_total(_rate(before, now, (topic, row.partition or 0)) for row in numbered),
                 lag_records=known_total(row.lag_records for row in rows),
-                lag_seconds=max((row.lag_seconds for row in rows if row.lag_seconds >= 0), default=None),
+                lag_seconds=longest_lag(rows),
                 held_back_records=known_total(row.held_back_records for row in rows),
                 held_back_seconds=max(
                     (row.held_back_seconds for row in rows if row.held_back_seconds >= 0), default=None

@@ -4,7 +4,7 @@ A caller that polls keeps the `Rows`: the row of a partition that has nothing le
 reported again, is reused.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -194,6 +194,14 @@ def _assigned(
         seconds_to_catch_up=left,
         records_per_second=None if slot in moment.silent else pace.records_per_second.get(place),
     )
+
+
+def longest_lag(rows: Iterable[PartitionStatus]) -> float | None:
+    """Return the maximum lag in seconds of those whose lag is known; None: unknown. It is never 0 while the lag of any
+    partition is unknown."""
+    found = list(rows)
+    known = max((row.lag_seconds for row in found if row.lag_seconds >= 0), default=None)
+    return known or (None if any(row.lag_seconds < 0 for row in found) else known)
 
 
 _UNKNOWN: Mapping[str, Any] = {

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from strait.planning.status.needs import Need, late_topics
+from strait.planning.status.rows import longest_lag
 from strait.planning.status.status import Status, known_total
 from strait.planning.status.words import STATES, Badge, Level, most_urgent, of_partition, of_slot, word
 from strait.reasons import INTENDED, Reason
@@ -97,7 +98,7 @@ def summary_of(
         lag_known=bool(groups) and all(group.lag_known for group in groups),
         needs=len(needs),
         badge=Badge(badge.word, Level.PERSON) if needs else badge,
-        lag_seconds=max((row.lag_seconds for row in rows if row.lag_seconds >= 0), default=None),
+        lag_seconds=longest_lag(rows),
         lag_unknown=sum(group.lag_unknown for group in groups),
         seconds_to_loss=min((row.seconds_to_loss for row in rows if row.seconds_to_loss is not None), default=None),
     )

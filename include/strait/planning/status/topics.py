@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from strait.model import ranges
-from strait.planning.status.rows import PartitionStatus
+from strait.planning.status.rows import PartitionStatus, longest_lag
 from strait.planning.status.status import known_total
 from strait.planning.status.words import Badge, most_urgent, of_partition
 
@@ -18,7 +18,8 @@ class TopicSummary:
     Attributes:
         states: state -> number of partitions in it, the most frequent first.
         badges: the same as operators see it.
-        lag_records: total of the partitions whose lag is known; -1: it is known of none. ``lag_seconds``: the maximum.
+        lag_records: total of the partitions whose lag is known; -1: it is known of none. ``lag_seconds``: the maximum;
+            -1: unknown.
         lag_unknown: number of the other partitions.
         records_per_second: None: unknown of every partition.
         seconds_to_loss: of the partition that retention reaches first; None: not foreseen.
@@ -60,12 +61,13 @@ def _summary(topic: str, rows: Sequence[PartitionStatus], late: Collection[str])
     for row in sorted(rows, key=_urgency):
         if row.reason:
             by_reason.setdefault(row.reason, []).append(row)
+    lag_seconds = longest_lag(rows)
     return TopicSummary(
         topic,
         sum(row.partition is not None for row in rows),
         tuple(Counter(row.state for row in rows).most_common()),
         sum(max(0, row.lag_records) for row in rows) if any(row.lag_records >= 0 for row in rows) else -1,
-        max(row.lag_seconds for row in rows),
+        -1.0 if lag_seconds is None else lag_seconds,
         min((row.seconds_to_loss for row in rows if row.seconds_to_loss is not None), default=None),
         tuple(_reason(reason, of_reason, len(rows)) for reason, of_reason in by_reason.items()),
         min(_urgency(row) for row in rows),
