@@ -18,6 +18,7 @@ _EXAMPLES = {
     "plan": """
         strait plan a-to-b
         strait plan a-to-b --out plan.json          # then, after a review: strait apply plan.json
+        strait plan a-to-b --preview customers      # ten records before and after its `transform`
         strait plan a-to-b --detailed-exitcode      # in CI: 2 if anything would change""",
     "apply": """
         strait apply a-to-b

@@ -24,7 +24,9 @@ from strait.control.plane import Control
 from strait.errors import ConfigError, SetupError
 from strait.planning.review import text
 from strait.planning.review.approval import ShownPlan
+from strait.planning.review.preview import Preview
 from strait.planning.topic_sync.actions import DeleteTopic
+from strait.text import printable
 
 FromFileOption = Annotated[
     bool,
@@ -48,13 +50,26 @@ def plan(
     ] = False,
     from_file: FromFileOption = False,
     pool: PoolOption = None,
+    preview: Annotated[
+        str | None,
+        typer.Option(
+            "--preview",
+            metavar="TOPIC",
+            help="Show ten recent records of a source topic, before and after its rule's `transform`.",
+            show_default=False,
+        ),
+    ] = None,
+    hide_values: Annotated[
+        bool, typer.Option("--hide-values", help="With `--preview`: show sizes instead of keys, values and headers.")
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Preview changes, backlog and risks. Read-only.
 
     Uses the topics of the links file; those of the current plan if an Airflow Variable replaces that block. With `--pool`,
     shows the Spark task that a new application of the pool would give to each slot of its links, by their current plans
-    and the throughput that they report.
+    and the throughput that they report. With `--preview TOPIC`, evaluates the topic's `transform` for its most recent
+    records, and exits with 1 if an expression is not allowed.
     """
     if pool is not None:
         show_pool(config, pool, output)
@@ -64,6 +79,9 @@ def plan(
     with Control.of(config, name, on_stderr()) as control:
         origin = _settle_topics(control, from_file=from_file)
         proposal = control.propose()
+        if preview is not None:
+            _show_preview(control.preview(proposal, preview), output, hidden=hide_values)
+            return
         ahead = control.forecast(proposal)
         shown = control.show(proposal, ahead)
     if out is not None:
@@ -138,6 +156,16 @@ def _settle_topics(control: Control, *, from_file: bool) -> dict[str, Any]:
             )
         echo(said, err=True)
     return {"topics_from": "" if from_file else found.elsewhere}
+
+
+def _show_preview(found: Preview, output: Output, *, hidden: bool) -> None:
+    if output.structured:
+        output.write(found.as_data(hidden=hidden))
+    else:
+        for line in found.lines(hidden=hidden):
+            echo(printable(line))
+    if found.refusal:
+        raise typer.Exit(1)
 
 
 def _write(path: Path, shown: ShownPlan) -> None:

@@ -23,6 +23,7 @@ from strait.control.kept_less import Beginnings
 from strait.control.opposite import opposite_of
 from strait.control.other_links import Claim
 from strait.control.outcome import Outcome
+from strait.control.previewing import preview
 from strait.control.proposing import Observed, Proposing, state_replicas
 from strait.control.registration import is_registered, producer_id_of, register
 from strait.control.report_history import LoadMonitor
@@ -41,6 +42,7 @@ from strait.planning.review.backfill import Reports
 from strait.planning.review.clusters import planned_clusters
 from strait.planning.review.effect import removals_first
 from strait.planning.review.effects import Effects, effects, planned_effects
+from strait.planning.review.preview import Preview
 from strait.planning.status.metrics import written_records
 from strait.planning.status.status import Status
 from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
@@ -137,6 +139,10 @@ class Control:
     def forecast(self, proposal: Proposal) -> Forecast:
         """Return how much there is to copy of topics whose replication starts, how long that takes, and the risks."""
         return forecast(self.name, self.link, proposal, self._clusters, self._heard)
+
+    def preview(self, proposal: Proposal, topic: str) -> Preview:
+        """Return the results of a topic's transformation for its recent records; see `strait.control.previewing`."""
+        return preview(self._handle, self.link, self._source, proposal, topic)
 
     def apply(
         self, proposal: Proposal | None = None, *, stopped: bool | None = None, shown: ShownPlan | None = None

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from strait.planning.plan.planner import Proposal
+from strait.planning.review.effects import effects
+from strait.planning.review.withholding import unapproved_of
 from strait.reasons import Reason
 from unit.planning.test_plan import cluster, link, propose, publish, reasons
 
@@ -77,3 +79,30 @@ def test_a_compacted_topic_is_not_transformed() -> None:
     compacted = cluster("a", {"people": 2, "orders": 1}, **{"cleanup.policy": "compact"})
     proposal = propose(masking(**MASK), compacted, COPY)
     assert reasons(proposal) == {"people": (Reason.TRANSFORM_UNSUPPORTED, (0, 1))}
+
+
+def test_a_changed_transformation_is_an_effect_that_names_its_consequence() -> None:
+    plan, runs = publish(propose(masking(**MASK), SOURCE, COPY))
+    settings = masking(where="CAST(key AS STRING) <> 'US'")
+    changed = propose(settings, SOURCE, COPY, plan, runs)
+    (effect,) = effects(settings, changed)
+    assert (effect.verb, effect.subject) == ("changes", "people")
+    assert "key sha2(key, 256)" in effect.detail and "where CAST(key AS STRING) <> 'US'" in effect.detail
+    assert "nothing more is copied into it: copy into a new topic" in effect.detail
+    assert not effects(settings, propose(settings, SOURCE, COPY, publish(changed, runs)[0], runs))
+
+
+def test_without_approval_a_topic_keeps_its_transformation() -> None:
+    plan, runs = publish(propose(masking(**MASK), SOURCE, COPY))
+    settings = masking(key="md5(key)")
+    left_out = unapproved_of(settings, propose(settings, SOURCE, COPY, plan, runs))
+    assert left_out is not None and left_out.policies.keys() == {"people"}
+    assert left_out.policies["people"].transform_digest == plan.topics[-1].policy.transform_digest
+
+
+def test_a_change_that_keeps_its_records_names_no_new_topic() -> None:
+    schema = {"format": {"value": "json", "schema": "a INT"}, "where": "v.a > 0"}
+    plan, runs = publish(propose(masking(**schema), SOURCE, COPY))
+    settings = masking(**schema, malformed="quarantine")
+    (effect,) = effects(settings, propose(settings, SOURCE, COPY, plan, runs))
+    assert effect.subject == "people" and "new topic" not in effect.detail

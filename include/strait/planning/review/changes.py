@@ -7,6 +7,7 @@ from strait.model import TopicPartition
 from strait.planning.assignment.slots import slots_by_partition
 from strait.planning.plan.draft import Draft
 from strait.state.schema import TopicPolicy, Waiting
+from strait.text import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,10 @@ def _difference(old: TopicPolicy, new: TopicPolicy, names: Iterable[str]) -> str
     return ", ".join(f"{name} {_shown(getattr(old, name))} -> {_shown(getattr(new, name))}" for name in fields)
 
 
-def _shown(value: str | int) -> str:
-    return str(value).lower() or "none"
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return listed(list(map(str, value))) or "none"
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value) or "none"
 
 
 def _limits(draft: Draft | None) -> str:

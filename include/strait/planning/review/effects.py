@@ -11,20 +11,27 @@ the one that was shown.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from strait.config.links import Link
+from strait.model import TopicPartition
 from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.changes import changes
 from strait.planning.review.clusters import Clusters, cluster_effects
 from strait.planning.review.effect import Effect
 from strait.planning.topic_sync.actions import Action, CreateTopic
+from strait.planning.topics.identity import Change
 from strait.planning.topics.policies import FACTS, start_of
 from strait.reasons import Reason
 
 Effects = Sequence[Effect]
+
+_NOT_INTO_THE_SAME = (
+    "its destination topic stays as it is, and nothing more is copied into it: copy into a new topic, from the first record "
+    "on, by a new link with another `naming`"
+)
 
 
 def effects(link: Link, proposal: Proposal) -> Effects:
@@ -139,7 +146,8 @@ def _start(link: Link, proposal: Proposal, source: str) -> object:
         return "where it stopped"
     start = start_of(link, source)
     if isinstance(start, Mapping) or all(place.topic != source for place in proposal.survey.moved_in):
-        return start
+        until = proposal.survey.policies[source].until if source in proposal.survey.policies else ""
+        return f"{start} until {until}" if until else start
     return f"{start}, after the records that another tool replicated"
 
 
@@ -147,10 +155,16 @@ def _policies(proposal: Proposal) -> Iterator[Effect]:
     if proposal.before is None or proposal.draft is None:
         return
     found = changes(_undecided(proposal.before, proposal), _undecided(proposal.draft, proposal), without=FACTS)
+    made_otherwise = {tp.topic for tp, change in _halted(proposal) if change.reason is Reason.TRANSFORM_CHANGED}
     for topic, text in found.policies.items():
-        yield Effect("changes", topic, text)
+        more = f"; {_NOT_INTO_THE_SAME}" if topic in made_otherwise else ""
+        yield Effect("changes", topic, f"{text}{more}")
     if found.budgets:
         yield Effect("budget", "of the link", found.budgets)
+
+
+def _halted(proposal: Proposal) -> Iterable[tuple[TopicPartition, Change]]:
+    return proposal.survey.halted.items()
 
 
 def _undecided(draft: Draft, proposal: Proposal) -> Draft:

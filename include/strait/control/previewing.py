@@ -1,0 +1,90 @@
+"""Evaluates the transformation of a topic for its most recent records on the source, of which it reads a limited number.
+Changes nothing."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from strait.config.links import Link
+from strait.config.rules import rule_of
+from strait.config.selecting import selects
+from strait.errors import ConfigError
+from strait.kafka.admin import Admin
+from strait.kafka.reading import read_ranges
+from strait.launch.preview import Result, Sample, evaluate
+from strait.model import TopicPartition
+from strait.planning.plan.planner import Proposal
+from strait.planning.review.preview import Content, Preview, Previewed
+from strait.planning.topics.identity import Change
+from strait.state.link_handle import LinkHandle
+from strait.state.transform import TopicTransform
+
+MOST_RECORDS = 1_000
+MOST_BYTES = 16 << 20
+MOST_PARTITIONS = 20
+"""From how many partitions records are read: those with the most records."""
+
+
+def preview(handle: LinkHandle, link: Link, admin: Admin, proposal: Proposal, topic: str) -> Preview:
+    """Return the results of the transformation of a source topic for its recent records.
+
+    Args:
+        admin: of the source. ``proposal``: by the same rules.
+
+    Raises:
+        ConfigError: the link does not select the topic, or does not transform it.
+        ClusterUnavailable, NotAuthorized, LaunchError, SetupError
+    """
+    transform = TopicTransform.of(rule_of(link.topics, topic).transform)
+    if not selects(link.topics, topic):
+        raise ConfigError(f"link {handle.name}", [f"its `topics` do not select {topic!r}"])
+    if transform is None:
+        raise ConfigError(f"link {handle.name}", [f"its rules do not transform {topic!r}"])
+    samples = recent(handle, admin, topic)
+    found = evaluate(topic, transform.model_dump(mode="json"), samples, link.spark)
+    return Preview(
+        topic,
+        str(transform),
+        transform.malformed,
+        [] if found.refused else [_previewed(*pair, transform) for pair in zip(samples, found.results, strict=True)],
+        found.refused,
+        list(dict.fromkeys(f"{item.reason}: {item.detail}" for item in _halted(proposal, topic))),
+        list(transform.secrets),
+    )
+
+
+def _halted(proposal: Proposal, topic: str) -> Iterator[Change]:
+    return (change for place, change in proposal.survey.halted.items() if place.topic == topic)
+
+
+def _previewed(sample: Sample, result: Result, transform: TopicTransform) -> Previewed:
+    before = Content(sample.key, sample.value, sample.headers)
+    after = None
+    if result.kind == "copied":
+        after = Content(result.key, result.value, sample.headers if transform.headers == "keep" else ())
+    return Previewed(sample.partition, sample.offset, sample.timestamp_ms, result.kind, before, after)
+
+
+def recent(handle: LinkHandle, admin: Admin, topic: str) -> Sequence[Sample]:
+    """Return the last committed records of a topic, at most `MOST_RECORDS`, and hardly more than `MOST_BYTES`, from its
+    partitions in equal parts."""
+    count = admin.partition_counts().get(topic, 0)
+    if not count:
+        raise ConfigError(f"topic {topic}", [f"cluster {admin.cluster} has no such topic, or hides it"])
+    places = [TopicPartition(topic, number) for number in range(count)]
+    first, end = admin.offsets(places, "earliest"), admin.offsets(places, "latest")
+    held = {place: end[place] - first[place] for place in places if end[place] > first[place]}
+    chosen = sorted(held, key=lambda place: (-held[place], place))[:MOST_PARTITIONS]
+    each = MOST_RECORDS // max(1, len(chosen))
+    ranges = {place: (max(first[place], end[place] - each), end[place]) for place in chosen}
+    sizes: Counter[TopicPartition] = Counter()
+    full: set[TopicPartition] = set()
+    found = []
+    for message in read_ranges(*handle.source, ranges, full):
+        place = TopicPartition(message.topic(), message.partition())
+        key, value = message.key(), message.value()
+        sizes[place] += len(key or b"") + len(value or b"")
+        if sizes[place] > MOST_BYTES // len(chosen):
+            full.add(place)
+        headers = tuple(message.headers() or ())
+        found.append(Sample(place.partition, message.offset(), message.timestamp()[1], key, value, headers))
+    return found

@@ -1,0 +1,136 @@
+"""Evaluates a topic's transformation for a few records in a process with Spark, which ends with its result.
+
+Records go there and back through pipes. Secrets do not go there: expressions get a placeholder for each, so no result can
+show one, and the host need not have their files.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from strait.config.links import Spark
+from strait.errors import LaunchError
+from strait.launch.java import find_java
+from strait.launch.properties import spark_environment, spark_properties, written
+from strait.launch.spark_home import find_spark_submit
+
+_SECONDS = 300.0
+_MODULE = "strait.spark.preview"
+
+
+class Sample(NamedTuple):
+    """A record of the source; ``headers``: their names and values."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+class Result(NamedTuple):
+    """The result for a record; ``key`` and ``value``: those on the destination, None unless it is copied."""
+
+    kind: Literal["copied", "left_out", "malformed"]
+    key: bytes | None = None
+    value: bytes | None = None
+
+
+class Evaluated(NamedTuple):
+    """Results, in the order of the records. ``refused``: if there are none, the expression that is not allowed, and the reason."""
+
+    results: Sequence[Result] = ()
+    refused: str = ""
+
+
+def placeholder(secret: str) -> str:
+    """Return the text that replaces a secret."""
+    return f"<secret.{secret}>"
+
+
+def evaluate(topic: str, transform: Mapping[str, Any], samples: Sequence[Sample], spark: Spark) -> Evaluated:
+    """Evaluate the transformation for these records of the topic, as the tasks of the link's slots do.
+
+    Args:
+        transform: a `TopicTransform` as JSON.
+
+    Raises:
+        LaunchError: the process fails.
+        SetupError: this host has no Spark or no Java.
+    """
+    request = {
+        "topic": topic,
+        "transform": dict(transform),
+        "samples": [(one[:3], _text(one.key), _text(one.value)) for one in samples],
+    }
+    found = json.loads(_run(json.dumps(request).encode(), spark))
+    results = [Result(kind, _bytes(key), _bytes(value)) for kind, key, value in found["results"]]
+    return Evaluated(results, found["refused"])
+
+
+def requested(data: bytes) -> tuple[str, Mapping[str, Any], list[Sample]]:
+    """Return the topic, the transformation and the records of a request; in the process with Spark."""
+    request = json.loads(data)
+    samples = [
+        Sample(partition, offset, at_ms, _bytes(key), _bytes(value))
+        for (partition, offset, at_ms), key, value in request["samples"]
+    ]
+    return request["topic"], request["transform"], samples
+
+
+def answer(results: Iterable[Result], refused: str = "") -> bytes:
+    """Return the result that the process with Spark writes."""
+    rows = [(one.kind, _text(one.key), _text(one.value)) for one in results]
+    return json.dumps({"results": rows, "refused": refused}).encode()
+
+
+def _run(request: bytes, spark: Spark) -> bytes:
+    spark_submit, java = find_spark_submit(), find_java()
+    with tempfile.TemporaryDirectory(prefix="strait-preview-") as scratch:
+        properties = Path(scratch) / "spark.properties"
+        alone = spark.model_copy(update={"master": "local", "conf": {"spark.master": "local[1]"}})
+        properties.write_text(written(spark_properties("strait-preview", 1, alone, Path(scratch))), encoding="utf-8")
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-m", _MODULE],
+                input=request,
+                capture_output=True,
+                env=_environment(alone, Path(scratch), spark_submit, java) | _arguments(properties),
+                timeout=_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise LaunchError(f"preview: Spark has no result after {_SECONDS:.0f} s", hint="try again") from None
+    if ended.returncode or not ended.stdout:
+        written_lines = ended.stderr.decode(errors="replace").splitlines()
+        lines = [line for line in written_lines if line.strip() and not line[0].isspace()] or [
+            f"exit code {ended.returncode}"
+        ]
+        raise LaunchError(f"preview: Spark has ended: {lines[-1]}", hint="`strait validate` checks Java and PySpark")
+    return ended.stdout
+
+
+def _arguments(properties: Path) -> dict[str, str]:
+    return {"PYSPARK_SUBMIT_ARGS": f'--properties-file "{properties}" pyspark-shell'}
+
+
+def _environment(spark: Spark, scratch: Path, spark_submit: Path, java: Path) -> dict[str, str]:
+    inherited = dict(os.environ)
+    if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
+        inherited.pop("JAVA_HOME", None)  # it has no Java that is new enough, and Spark would prefer it to PATH's
+    return inherited | spark_environment(spark, scratch) | {"SPARK_HOME": str(spark_submit.parents[1])}
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: Any) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

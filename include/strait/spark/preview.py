@@ -1,0 +1,76 @@
+"""Evaluates the transformation of a topic for some of its records: the process of `strait.launch.preview`.
+
+The same projections are evaluated as in the tasks of the slots, in two queries with the records in another order. If a
+result differs, the transformation is not allowed: the list of allowed expressions has a mistake.
+"""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import SparkSession
+
+from strait.engine.detour.layout import FROM_SPARK, TO_SPARK, Kind
+from strait.launch.preview import Result, Sample, answer, placeholder, requested
+from strait.spark.evaluating import Refused, Transformed, begun, through
+from strait.spark.session import begin_session
+from strait.state.transform import TopicTransform
+from strait.wire.columns import NO_HEADERS
+
+_Results = dict[tuple[int, int], Result]
+
+
+def main() -> None:
+    """Read a request from standard input and write its result to standard output."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # Spark's JVM inherits the other one
+    logging.basicConfig(level=logging.ERROR)
+    topic, transform, samples = requested(sys.stdin.buffer.read())
+    session = begin_session().result()
+    try:
+        one = Transformed(topic, TopicTransform.model_validate_json(json.dumps(transform)))
+        results = evaluate_twice(session, one, samples)
+        out.write(answer(results))
+    except Refused as refused:
+        out.write(answer((), str(refused)))
+    out.close()
+    session.stop()
+
+
+def evaluate_twice(session: SparkSession, one: Transformed, samples: Sequence[Sample]) -> list[Result]:
+    """Return the results of two evaluations that agree. Raises `Refused`."""
+    first, second = _evaluate(session, one, samples), _evaluate(session, one, samples[::-1])
+    for sample in samples:
+        place = sample.partition, sample.offset
+        for name in Result._fields:
+            if getattr(first[place], name) != getattr(second[place], name):
+                where = "where" if name == "kind" else name
+                text = f"two evaluations of record {one.topic}-{sample.partition} at offset {sample.offset} differ"
+                raise Refused(f"{where}: {text}")
+    return [first[sample.partition, sample.offset] for sample in samples]
+
+
+def _evaluate(session: SparkSession, one: Transformed, samples: Iterable[Sample]) -> _Results:
+    secrets = [placeholder(name) for name in one.transform.secrets]
+    rows = [
+        (0, int(Kind.RECORD), one.number, *sample[:5], NO_HEADERS, secrets)  # as TO_SPARK has them
+        for sample in samples
+    ]
+    found: _Results = {(row[3], row[4]): Result("left_out") for row in rows}
+    made = through(begun(session.createDataFrame(rows, TO_SPARK)), one)
+    for partition, _, kind, offset, _, key, value, _ in made.select("partition", *FROM_SPARK).collect():
+        if kind == Kind.MALFORMED:
+            found[partition, offset] = Result("malformed")
+        elif kind == Kind.RECORD:
+            found[partition, offset] = Result("copied", _bytes(key), _bytes(value))
+    return found
+
+
+def _bytes(data: bytearray | None) -> bytes | None:
+    return None if data is None else bytes(data)
+
+
+if __name__ == "__main__":
+    main()
