@@ -24,6 +24,8 @@ class Reason(StrEnum):
     PAUSED = "paused"
     AWAITING_APPROVAL = "awaiting_approval"
     OUTSIDE_HOURS = "outside_hours"
+    FINISHED = "finished"
+    UNTIL_AHEAD = "until_ahead"
     LINK_STOPPED = "link_stopped"
     THROTTLED = "throttled"
     QUARANTINED = "quarantined"
@@ -95,7 +97,7 @@ class Reason(StrEnum):
         return _TEXTS[self].kind
 
 
-INTENDED = frozenset({Reason.PAUSED, Reason.AWAITING_APPROVAL, Reason.OUTSIDE_HOURS})
+INTENDED = frozenset({Reason.PAUSED, Reason.AWAITING_APPROVAL, Reason.OUTSIDE_HOURS, Reason.UNTIL_AHEAD})
 """Reasons of partitions that wait because an operator or the configuration wants it."""
 
 
@@ -171,6 +173,16 @@ _TEXTS = {
         "No action is needed. To copy it now, remove or extend `topics.budget.backfill.hours`.",
         Kind.SKIPPED,
     ),
+    Reason.FINISHED: _Text(
+        "The partition is copied up to the `until` of its rule, and nothing more of it is copied.",
+        "No action is needed. To copy more, set a later `until`, or remove it: copying continues from that end.",
+        Kind.SKIPPED,
+    ),
+    Reason.UNTIL_AHEAD: _Text(
+        "The `until` of the topic's rule is a time that has not passed yet, so the source offset that ends replication is not known.",
+        "No action is needed: copying starts once the time has passed. To copy continuously, remove `until`.",
+        Kind.SKIPPED,
+    ),
     # partitions that are copied, with a note
     Reason.THROTTLED: _Text(
         "The partition is copied, but the link, its class of topics or its backfill task group has reached its "
@@ -238,7 +250,7 @@ _TEXTS = {
         "The destination topic holds records that were made by another `transform`, or by none; nothing more is copied into "
         "it.",
         "Set the rule's `transform` back to its former value, and copying resumes. For the new one, copy into another topic: "
-        "change `naming` with a new link; or delete the destination topic, then run `strait resolve`.",
+        "use a new link with another `naming`; or delete the destination topic, then run `strait resolve LINK TOPIC --restart`.",
         Kind.NEEDS_DECISION,
     ),
     Reason.TRANSFORM_UNSUPPORTED: _Text(
@@ -249,7 +261,9 @@ _TEXTS = {
     Reason.TRANSFORM_REFUSED: _Text(
         "Spark does not accept an expression of the topic's `transform`, or its result is not a function of the record alone; "
         "nothing is copied.",
-        "Correct the key of `transform` that the detail names; copying resumes with the next plan.",
+        "Correct the key of `transform` that the detail names, and check it with `strait plan LINK --preview TOPIC`. The topic then "
+        "waits with `transform_changed`: delete the destination topic, which is empty, and run `strait resolve LINK TOPIC "
+        "--restart`.",
         Kind.NEEDS_DECISION,
     ),
     Reason.TRANSFORM_STARTING: _Text(
@@ -324,8 +338,9 @@ _TEXTS = {
     Reason.MALFORMED_RECORD: _Text(
         "The value of the record at the offset in the detail does not match the `format` of the topic's `transform`; no later "
         "record is copied.",
-        "Correct the `schema`, or set `malformed: quarantine` in the `transform`: the record's offset is then noted in the "
-        "quarantine, without its content. Copying resumes automatically.",
+        "Set `malformed: quarantine` in the `transform`: the record's offset is then noted in the quarantine, without its "
+        "content, and copying resumes automatically. If the `schema` is wrong, correct it and copy into another topic, see "
+        "`transform_changed`.",
         Kind.NEEDS_DECISION,
     ),
     Reason.BATCH_TOO_LARGE: _Text(

@@ -75,6 +75,9 @@ FIRST = {"mm2.properties": MM2, "connector.json": json.dumps(MIRUS), "worker.pro
 COPIED_BEFORE = ("alerts", "pause-and-stop", "rotate-credentials", "troubleshoot", "upgrade")
 """Pages whose reader has a link that copies already."""
 
+TRANSFORMING = ("docs/how-to/copy-to-staging.md", "docs/how-to/route-by-tenant.md")
+"""Pages with the real `strait run`, since Spark evaluates what they are about; each has a test of its own."""
+
 Runner = Callable[[str], AbstractContextManager[Any]]
 
 
@@ -183,7 +186,9 @@ IN_AIRFLOW = "docs/how-to/use-the-api.md"
 """Typed in a real Airflow by `tests/e2e/airflow/test_api.py`."""
 
 HOW_TO = [
-    page for page in pages.runnable_pages() if page.startswith("docs/how-to/") and page not in (QUARANTINE, IN_AIRFLOW)
+    page
+    for page in pages.runnable_pages()
+    if page.startswith("docs/how-to/") and page not in (QUARANTINE, IN_AIRFLOW, *TRANSFORMING)
 ]
 
 
@@ -235,6 +240,30 @@ def test_a_newcomer_gets_from_the_readme_alone_to_a_link(reader: Reader, cluster
         eventually(lambda: sum(ends(clusters.destination, topic, PARTITIONS)) >= 2 * RECORDS, what="all records")
     wanted = sorted(f"{mark} {number}" for mark in "ab" for number in range(RECORDS))
     assert keys(clusters.destination, topic) == wanted
+
+
+@pytest.mark.spark
+def test_a_masked_part_is_copied_as_the_how_to_says_and_nothing_after_it(reader: Reader, clusters: Any) -> None:
+    link, topic = reader.names["a-to-b"], reader.names["orders"]
+    reader.read(TRANSFORMING[0], reader.in_the_foreground)
+    part = keys(clusters.destination, topic)
+    assert 0 < len(part) < RECORDS / 2 and all(len(key) == 64 for key in part)
+    write(clusters.source, topic, "later")
+    with reader.in_the_foreground(link):
+        reader.type(Command("strait wait a-to-b --for caught-up --timeout 5m"))
+        reader.type(Command("strait status a-to-b", ("finished",)))
+    assert keys(clusters.destination, topic) == part
+
+
+@pytest.mark.spark
+def test_records_of_tenants_are_routed_as_the_how_to_says(reader: Reader, clusters: Any) -> None:
+    topic = reader.names["orders"]
+    for tenant in ("acme-1", "globex-1", "other-1"):
+        write(clusters.source, topic, tenant)
+    reader.read(TRANSFORMING[1], reader.in_the_foreground)
+    for tenant in ("acme", "globex"):
+        wanted = sorted(f"{tenant}-1 {number}" for number in range(RECORDS))
+        assert keys(clusters.destination, f"{tenant}.{topic}") == wanted
 
 
 @contextmanager

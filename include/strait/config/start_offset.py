@@ -1,10 +1,11 @@
-"""The start offset of partitions that are new to a link. Pure.
+"""The start offset of partitions that are new to a link, and the end of replication. Pure.
 
-It is set in the links file, and its type determines its form: a keyword, a time, or an offset for each partition.
+Both are set in the links file, and their type determines their form: a keyword, a time, or an offset for each partition.
 """
 
+import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
@@ -20,6 +21,12 @@ def _parse(value: Any) -> Any:
     if isinstance(value, dict) and value:
         return {_partition(key): _offset(offset) for key, offset in value.items()}
     raise ValueError(f"{value!r} is none of {_FORMS}")
+
+
+def _parse_end(value: Any) -> Any:
+    if value == "earliest":
+        raise ValueError("`earliest` is no end")
+    return _parse(value)
 
 
 def _milliseconds(text: str) -> int:
@@ -68,3 +75,30 @@ Start = Annotated[
     ),
 ]
 """A keyword, milliseconds since 1970, or partition -> offset."""
+
+Until = Annotated[
+    Literal["latest"] | int | Mapping[int, int],
+    PlainValidator(_parse_end),
+    PlainSerializer(lambda until: until, return_type=Any),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["latest"]},
+                {"type": "string", "format": "date-time"},
+                {"type": "integer"},
+                {"type": "object", "additionalProperties": {"type": "integer"}},
+            ],
+            "x-shown": "[until](#until)",
+        }
+    ),
+]
+"""A keyword, milliseconds since 1970, or partition -> offset: records from there on are not copied."""
+
+
+def until_text(until: Until | None) -> str:
+    """Return the end as text; "" if there is none. Equal ends have equal texts."""
+    if until is None:
+        return ""
+    if isinstance(until, int):
+        return datetime.fromtimestamp(until / 1000, UTC).isoformat()
+    return until if isinstance(until, str) else json.dumps({str(key): until[key] for key in sorted(until)})

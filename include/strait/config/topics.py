@@ -16,7 +16,7 @@ from strait.config.settings import (
     TopicName,
     check_replacement,
 )
-from strait.config.start_offset import Start
+from strait.config.start_offset import Start, Until
 from strait.config.transform import Transform
 from strait.config.validation import did_you_mean
 
@@ -94,6 +94,10 @@ class Rule(Settings):
     match: Regex = Field(description="A regular expression; it must match the whole name of a source topic.")
     start: Start | None = Field(
         None, description="Start offset of a topic new to the link. Default: the link's `start`."
+    )
+    until: Until | None = Field(
+        None,
+        description="End of replication: source records from that time or offset on are not copied. Default: it has no end.",
     )
     on_loss: Literal["halt", "continue", "restart"] = Field(
         "halt",

@@ -4,7 +4,7 @@ CLI.
 Any number of control planes may run at the same time; `strait.state.publisher` explains why that is safe.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.survey import require_served
+from strait.planning.plan.bounds import reached_ends
 from strait.planning.plan.draft import next_plans
 from strait.planning.plan.planner import Proposal
 from strait.planning.plan.settings import InForce, in_force, planned_settings
@@ -304,10 +305,16 @@ class Control:
             () if done is None else done.actions,
             unix_ms(),
             proofs,
+            self._reached(plans),
         )
         settings = planned_settings(self._configured)
         proposing = Proposing(self.name, self.link, settings, self._clusters, seen, self._claims, self._beginnings)
         return proposing.proposal(refused, stopped=stopped)
+
+    def _reached(self, plans: Mapping[str, Plan]) -> Collection[TopicPartition]:
+        if not any(topic.policy.ends for plan in plans.values() for topic in plan.topics):
+            return ()
+        return reached_ends(plans.values(), self._heard())
 
     def _publish(
         self,

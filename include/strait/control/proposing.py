@@ -2,11 +2,12 @@
 that only the proposal shows to be needed, such as start offsets; changes nothing."""
 
 import gc
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from strait.config.links import Link
+from strait.control.bounds import with_ends
 from strait.control.executor import acceptable, acceptable_changes, gather
 from strait.control.forecast import Clusters
 from strait.control.kept_less import Beginnings, losses_by_settings
@@ -45,6 +46,7 @@ class Observed:
         plans: task group -> its current plan.
         proofs: task group -> whether its plan is proven; empty: this host has no key.
         done: actions completed in this cycle.
+        reached: partitions that have reached the ends in these plans.
     """
 
     facts: tuple[ClusterFacts, ClusterFacts]
@@ -55,6 +57,7 @@ class Observed:
     done: tuple[Action, ...]
     now_ms: int
     proofs: Mapping[str, Proof] = field(default_factory=dict)
+    reached: Collection[TopicPartition] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ class Proposing:
         create = acceptable(self.clusters.destination, link, found.destinations.create)
         found = replace(found, destinations=replace(found.destinations, create=create))
         found = without_moved_copies(self.name, link, found, source, self.clusters.source)
+        found = with_ends(link, found, plans.values(), self.clusters.source, observed.reached, observed.now_ms)
         starts = look_up(
             self.clusters.source, self.clusters.destination, found.new, histories=link.backfill is not None
         )

@@ -23,6 +23,7 @@ from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 from strait.state.sink import OnAck, StateSink
 from strait.wire import batch as batches
+from strait.wire.bounded import before
 from strait.wire.fetch import Fetched
 from strait.wire.rebatch import shape
 from strait.wire.shapes import (
@@ -105,7 +106,10 @@ class BatchStamper:
             if self._transforming is None:
                 raise ValueError(f"{partition} is transformed, and nothing here can do that")
             return self._transforming.take(partition, item, frame, rules, tailing=tailing)
-        return self._take(partition, shape(item.records, partition.cursor.offset, item.aborted, rules), frame, tailing)
+        shapes = shape(item.records, partition.cursor.offset, item.aborted, rules)
+        if partition.cursor.until >= 0:
+            shapes = before(shapes, partition.cursor.until, rules)
+        return self._take(partition, shapes, frame, tailing)
 
     @property
     def unfinished(self) -> bool:

@@ -33,6 +33,7 @@ class Standing(Enum):
     HELD = "its producers are being judged, or what was fetched is being taken apart"
     FULL = "enough of it is queued, or memory is short"
     THROTTLED = "its class has used up its budget"
+    OVER = "everything before the end of its copy was fetched"
 
 
 _MAX_WAIT_BESIDE = {
@@ -202,7 +203,8 @@ class FetchSet:
 
     def _judge(self, member: _Member, now: float, queue_bytes: int) -> Standing:
         position, cursor, queue = member.partition.position, member.partition.cursor, member.partition.queue
-        behind = bool(queue.batches) or cursor.end > cursor.offset
+        over = cursor.at_until
+        behind = bool(queue.batches) or (cursor.end > cursor.offset and not over)
         if behind:
             self._behind.add(member)
         elif member in self._behind:
@@ -212,6 +214,8 @@ class FetchSet:
                 return Standing.SOON
             self._look_at(member, position.retry_at - _SOON_SECONDS)
             return Standing.LOST
+        if over:
+            return Standing.OVER
         if cursor.blocked_until > now:
             self._look_at(member, cursor.blocked_until)
             return Standing.HELD if cursor.held else Standing.BLOCKED

@@ -21,6 +21,7 @@ from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
 from strait.state.transform import TopicTransform
 from strait.wire.batch import CODEC_MASK, parse
+from strait.wire.bounded import before
 from strait.wire.fetch import Fetched
 from strait.wire.rebatch import rebuilt, shape
 from strait.wire.records import Record, read_records
@@ -78,6 +79,8 @@ class Transforming:
         only the result of an evaluation will show that nothing is wrong."""
         as_they_are = Rules(_NO_LIMIT, _NO_LIMIT, left_out=rules.left_out)
         shapes = shape(item.records, partition.cursor.offset, item.aborted, as_they_are)
+        if partition.cursor.until >= 0:
+            shapes = before(shapes, partition.cursor.until, as_they_are)
         return self._go_on(Unfinished.of(partition, shapes, frame, tailing), rules)
 
     def _go_on(self, pending: Unfinished, rules: Rules) -> bool:

@@ -172,7 +172,7 @@ def run_key(run: OffsetMapping) -> RunKey:
 
 
 _LATER: Mapping[type[Record], tuple[str, ...]] = {
-    Plan: ("stop", "source_cluster", "destination_cluster", "decisions", "backfill", "replaced"),
+    Plan: ("stop", "source_cluster", "destination_cluster", "decisions", "backfill", "replaced", "bounds"),
     Registration: ("purpose",),
     OffsetMapping: ("transform",),
     Failover: ("group_list", "topics", "wave_topics", "wave_groups", "topics_left", "still_paused", "held_elsewhere"),

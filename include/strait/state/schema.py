@@ -21,6 +21,7 @@ number; in a batch header it is that number mod 2^31.
 """
 
 from collections.abc import Iterable
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -53,6 +54,21 @@ class TopicPolicy(Record):
         description="Transformation of each record. Written only if there is one: older versions cannot read it.",
         exclude_if=lambda transform: transform is None,
     )
+    until: str = Field(
+        "",
+        description="End of replication, as the rule has it. Written only if there is one: older versions cannot read it.",
+        exclude_if=not_,
+    )
+    ends: tuple[Annotated[int, Field(ge=-1)], ...] = Field(
+        (),
+        description="By partition, the source offset before which it ends, determined once for this `until`; -1: it has none. "
+        " Written only with `until`.",
+        exclude_if=not_,
+    )
+
+    def end_of(self, partition: int) -> int:
+        """Return the source offset before which a partition ends; -1: it has no end."""
+        return self.ends[partition] if partition < len(self.ends) else -1
 
     @property
     def transform_digest(self) -> str:
@@ -175,6 +191,18 @@ class Decision(Record):
     reason: Told = ""
 
 
+class TopicBound(Record):
+    """The end of a topic, as determined once for an `until`."""
+
+    topic: str = Field(description="Source topic.")
+    source_id: str
+    until: str = Field(description="As the rule has it.")
+    ends: tuple[Annotated[int, Field(ge=-1)], ...] = Field(
+        description="By partition: the source offset before which it ends; -1: not known, or none."
+    )
+    finished: tuple[Offset, ...] = Field((), description="Partitions that are copied up to it.")
+
+
 class ReplacedPlan(Record):
     """A plan that no control plane with the link's key had published, and that was replaced."""
 
@@ -240,6 +268,10 @@ class Plan(Record):
     decisions: tuple[Decision, ...] = Field(
         (),
         description="The whole link's that are not over. Written only if there are any: older versions cannot read them.",
+    )
+    bounds: tuple[TopicBound, ...] = Field(
+        (),
+        description="Ends of the whole link's topics. Written only if there are any: older versions cannot read them.",
     )
     heartbeat: PlannedHeartbeat | None = None
     consumer_groups: PlannedGroupSync | None = Field(None, description="In the plan of the `default` group alone.")

@@ -8,16 +8,20 @@ from strait.cli.wait import not_caught_up
 from strait.control.link_status import LinkStatus
 from strait.errors import ConfigError
 from strait.model import TopicPartition
+from strait.planning.history.lag_growth import Growth
 from strait.planning.history.pace import Pace
+from strait.planning.status.needs import Circumstances, needs_of
 from strait.planning.status.notes import with_deleted, with_quarantined
 from strait.planning.status.rows import SILENT_MS, PartitionStatus, Rows
 from strait.planning.status.status import Opening, Status, status_of
 from strait.planning.status.summary import summary_of
-from strait.planning.status.words import STATES, of_slot
+from strait.planning.status.topics import by_topic
+from strait.planning.status.up_to import behind
+from strait.planning.status.words import FINISHED, STATES, of_partition, of_slot
 from strait.planning.topics.kept_less import RECORDED_EVERY_MS
 from strait.state.report_changes import FailureReport
 from strait.state.report_records import HeartbeatReport, PartitionReport, Report
-from strait.state.schema import Loss, Plan, PlannedBackfill, PlannedTopic, Waiting
+from strait.state.schema import Loss, Plan, PlannedBackfill, PlannedTopic, TopicPolicy, Waiting
 from support.model.reports import plain_report
 
 NOW_MS = 1_000_000
@@ -360,3 +364,36 @@ def test_a_topic_that_waits_for_approval_is_nothing_to_catch_up_with() -> None:
     assert [row.reason for row in found.partitions] == ["awaiting_approval", ""]
     assert found.healthy and found.stuck == {}
     assert not_caught_up(LinkStatus("l", "a", "b", (found,), ())) == ""
+
+
+def bounded(*slots: int | None) -> Plan:
+    """Its partitions end at source offset 7, and those without a slot are finished."""
+    found = plan(*slots)
+    policy = TopicPolicy(until="latest", ends=(7,) * len(slots))
+    over = tuple(number for number, slot in enumerate(slots) if slot is None)
+    waits = (Waiting(topic="orders", partitions=over, reason="finished", detail="up to 7"),) if over else ()
+    topic = found.topics[0].model_copy(update={"policy": policy})
+    return found.model_copy(update={"topics": (topic,), "waiting": waits})
+
+
+def test_a_finished_copy_has_caught_up_also_once_no_report_of_it_is_left() -> None:
+    found = status(bounded(None, None), report(0), report(1))
+    assert [(row.state, row.reason, row.position, row.end) for row in found.partitions] == [
+        ("caught_up", "finished", 7, 7)
+    ] * 2
+    assert found.healthy and {row.lag_records for row in found.partitions} == {0}
+    assert [of_partition(row) for row in found.partitions] == [FINISHED] * 2
+    summary = summary_of("l", "a", "b", [found], ())
+    assert (summary.state, summary.badge, summary.caught_up, summary.waiting) == ("copying", FINISHED, 2, ())
+    assert not needs_of([found], Circumstances(growing={TopicPartition("orders", 0): Growth(1, 100, 60.0)}))
+    assert not behind({TopicPartition("orders", 0): 99}, found.partitions), "nothing more is to be copied"
+
+
+def test_a_topic_is_finished_once_all_of_it_is() -> None:
+    found = status(bounded(None, None, 0), report(0, partition(2)), report(1))
+    (topic,) = by_topic(found.partitions)
+    assert topic.badge == STATES["copying"]
+    assert summary_of("l", "a", "b", [found], ()).badge == STATES["copying"]
+    done = partition(2, 7, state="caught_up", reason="finished", lag_records=0, end=7)
+    (topic,) = by_topic(status(bounded(None, None, 0), report(0, done), report(1)).partitions)
+    assert topic.badge == FINISHED

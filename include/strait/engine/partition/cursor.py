@@ -54,6 +54,7 @@ class Cursor:
         max_batch_bytes, apart, quarantined, checked_to: limits of the batches to send, changed when the destination
             rejects one; see `strait.wire.shapes.Rules`.
         left_out: number of records that were skipped because a link wrote them.
+        until: source offset before which replication ends; -1: it has no end.
     """
 
     __slots__ = (
@@ -80,6 +81,7 @@ class Cursor:
         "sequence",
         "transaction",
         "unfinished",
+        "until",
     )  # fmt: skip
 
     def __init__(self, max_batch_bytes: int, signal: ChangeSignal) -> None:
@@ -105,6 +107,7 @@ class Cursor:
         self.quarantined: dict[int, tuple[Reason, str]] = {}
         self.checked_to = 0
         self.left_out = 0
+        self.until = -1
         self._told: deque[Gap] = deque()  # map entries for records from `sequence` on, as of the last position lookup
 
     def start(self, sequence: int, offset: int, epoch: int, told: Iterable[Gap], *, mapped: bool) -> None:
@@ -155,6 +158,22 @@ class Cursor:
         if offset < self.mapped:
             self.mapped = -1
         self._signal.notify()
+
+    def bound(self, until: int) -> None:
+        """Copy nothing from source offset ``until`` on; -1: there is no end."""
+        if until != self.until:
+            self.until = until
+            self._signal.notify()
+
+    @property
+    def at_until(self) -> bool:
+        """Whether everything before ``until`` was fetched."""
+        return 0 <= self.until <= self.offset
+
+    @property
+    def copied_end(self) -> int:
+        """The source's last stable offset, or ``until`` if that is lower."""
+        return self.end if self.until < 0 or self.end < 0 else min(self.end, self.until)
 
     def told(self, until: int) -> list[Gap]:
         """Return the entries that the map already has for the records from the next one to before number ``until``,

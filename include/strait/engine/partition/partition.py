@@ -162,6 +162,7 @@ class Partition:
         self.policy = policy
         self.signal = ChangeSignal()
         self.cursor = Cursor(policy.max_message_bytes, self.signal)
+        self.cursor.bound(policy.end_of(number))
         self.queue = SendQueue(self.signal, line)
         self.position = Position(self.signal)
         self.totals = Totals()
@@ -311,6 +312,8 @@ class Partition:
         if policy != self.policy:
             self.policy = policy
             self.cursor.limit(policy.max_message_bytes)
+            self.cursor.bound(policy.end_of(self.number))
+            self._changes.turned(self)
             self.cursor.unblock()
             self.position.postpone(0.0)
 
@@ -351,5 +354,10 @@ class Partition:
         return max(self.position.copied_to, self.cursor.offset)
 
     @property
+    def finished(self) -> bool:
+        """Whether everything before the end of its copy is acknowledged, and its position is known."""
+        return self.position.phase is Phase.REPLICATING and 0 <= self.cursor.until <= self.acked_offset
+
+    @property
     def caught_up(self) -> bool:
-        return self.cursor.end >= 0 and self.acked_offset >= self.cursor.end
+        return self.finished or (self.cursor.end >= 0 and self.acked_offset >= self.cursor.end)

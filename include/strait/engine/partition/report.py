@@ -11,6 +11,8 @@ State = Literal["starting", "copying", "caught_up", "waiting"]
 
 
 def state_of(partition: Partition) -> State:
+    if partition.finished:  # even if the source has a problem: nothing more is needed from it
+        return "caught_up"
     if partition.reason is not None:
         return "waiting"
     if partition.position.phase is not Phase.REPLICATING or partition.cursor.end < 0:
@@ -22,6 +24,8 @@ def state_of(partition: Partition) -> State:
 
 def reason_of(partition: Partition) -> tuple[Reason | None, str]:
     """Return why it waits, with details; None if it does not."""
+    if partition.finished:
+        return Reason.FINISHED, f"copied up to source offset {partition.cursor.until}"
     transaction = partition.cursor.transaction
     if partition.reason is None and transaction is not None and state_of(partition) == "waiting":
         return Reason.OPEN_TRANSACTION, transaction.detail
@@ -32,6 +36,7 @@ def report_of(partition: Partition, now_ms: int) -> PartitionReport:
     cursor, totals, lag = partition.cursor, partition.totals, _lag(partition)
     newest = totals.last_timestamp_ms
     reason, detail = reason_of(partition)
+    held_back = 0 if partition.finished else cursor.held_back
     behind = max(0.0, (now_ms - newest) / 1000) if lag and newest >= 0 else 0.0
     return PartitionReport.model_construct(
         topic=partition.topic,
@@ -40,7 +45,7 @@ def report_of(partition: Partition, now_ms: int) -> PartitionReport:
         reason=reason.value if reason else None,
         detail=detail,
         position=partition.acked_offset,
-        end=cursor.end,
+        end=max(cursor.copied_end, cursor.until) if partition.finished else cursor.copied_end,
         lag_records=lag,
         lag_seconds=round(behind, 3),
         records=totals.records,
@@ -49,14 +54,14 @@ def report_of(partition: Partition, now_ms: int) -> PartitionReport:
         left_out=cursor.left_out,
         log_start=cursor.log_start,
         written=partition.position.acked_sequence,
-        held_back_records=cursor.held_back,
-        held_since_ms=-1 if cursor.transaction is None else cursor.transaction.since_ms,
+        held_back_records=held_back,
+        held_since_ms=-1 if cursor.transaction is None or not held_back else cursor.transaction.since_ms,
         at_ms=now_ms,
     )
 
 
 def _lag(partition: Partition) -> int:
-    at, end = partition.acked_offset, partition.cursor.end
+    at, end = partition.acked_offset, partition.cursor.copied_end
     return max(0, end - at) if at >= 0 and end >= 0 else 0
 
 

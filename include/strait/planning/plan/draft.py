@@ -18,6 +18,7 @@ from strait.state.schema import (
     PlannedSettings,
     PlannedTopic,
     ReplacedPlan,
+    TopicBound,
     Waiting,
 )
 
@@ -48,6 +49,7 @@ class Draft:
     decisions: tuple[Decision, ...] = ()
     backfill: PlannedBackfill | None = None
     replaced: ReplacedPlan | None = None
+    bounds: tuple[TopicBound, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> "Draft":

@@ -40,6 +40,7 @@ from strait.state.schema import (
     Plan,
     PlannedBackfill,
     PlannedSettings,
+    TopicBound,
     TopicPolicy,
     Waiting,
 )
@@ -65,6 +66,7 @@ class Survey:
         unapproved: changes that are excluded.
         moved_in: source partition that starts -> the offset before which its records are copies that another tool made
             and the link leaves out.
+        bounds: the ends of its topics; see `strait.planning.plan.bounds`.
     """
 
     selection: Selection
@@ -81,6 +83,7 @@ class Survey:
     decided: Mapping[str, Decision] = field(default_factory=dict)
     unapproved: Unapproved = NOTHING
     moved_in: Mapping[TopicPartition, int] = field(default_factory=dict)
+    bounds: tuple[TopicBound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +303,7 @@ def compose(
             settings=settings if group == DEFAULT_GROUP else None,
             pauses=tuple(pauses),
             decisions=found.decisions,
+            bounds=found.bounds,
             stop=previous[DEFAULT_GROUP].stop if stopped and DEFAULT_GROUP in previous else None,
             copied_from=sync.memory.copied_from,
             acls=sync.given,

@@ -128,7 +128,8 @@ class Rows:
                     why = _why(plan, topic.source, number)
                     if why is None:
                         continue  # another task group replicates it and has its row
-                    yield _waiting(topic, place, why, moment)
+                    finished = why.reason == Reason.FINISHED
+                    yield _finished(topic, place, why, moment) if finished else _waiting(topic, place, why, moment)
                     continue
                 heard = moment.heard.get(place)
                 if heard is None or heard.item.lag_records > 0 or heard.item.held_back_records > 0:
@@ -155,6 +156,23 @@ def _waiting(topic: PlannedTopic, place: TopicPartition, why: Waiting, moment: M
         **told,
         records_per_second=moment.pace.records_per_second.get(place),
         seconds_to_loss=moment.losing.get(place),
+    )
+
+
+def _finished(topic: PlannedTopic, place: TopicPartition, why: Waiting, moment: Moment) -> PartitionStatus:
+    """Return the row of a partition that was copied up to its end, so that no slot has it any more."""
+    heard, end = moment.heard.get(place), topic.policy.end_of(place.partition)
+    told: dict[str, Any] = {} if heard is None else {"records": heard.item.records, "written": heard.item.written}
+    return PartitionStatus(
+        *(place.topic, place.partition, topic.destination, None, "caught_up", why.reason, why.detail),
+        **told,
+        position=end,
+        end=end,
+        lag_records=0,
+        lag_seconds=0.0,
+        high_watermark=end,
+        held_back_records=0,
+        held_back_seconds=0.0,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from strait.planning.status.needs import Need, late_topics
 from strait.planning.status.rows import longest_lag
 from strait.planning.status.status import Status, known_total
-from strait.planning.status.words import STATES, Badge, Level, most_urgent, of_partition, of_slot, word
+from strait.planning.status.words import FINISHED, STATES, Badge, Level, most_urgent, of_partition, of_slot, word
 from strait.reasons import INTENDED, Reason
 from strait.state.schema import Pause
 
@@ -112,9 +112,9 @@ def _badge(state: str, groups: tuple[Status, ...], partitions: Sequence[Badge]) 
         return STATES[state]._replace(level=Level.PERSON) if urgent.level is Level.PERSON else STATES[state]
     if urgent.level in (Level.PASSING, Level.PERSON):
         return urgent
-    words = {badge.word for badge in partitions}
+    words = {badge.word for badge in partitions if badge != FINISHED}
     if not words:
-        return STATES["empty"]
+        return FINISHED if partitions else STATES["empty"]
     return (
         STATES["caught_up"]
         if words == {word("caught_up")}

@@ -12,6 +12,7 @@ from strait.errors import ConfigError
 from strait.json_text import value_of
 from strait.model import TopicPartition
 from strait.planning.status.rows import PartitionStatus
+from strait.reasons import Reason
 
 NOW = "now"
 _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
@@ -87,7 +88,7 @@ def topics_to_reach(link: str, asked: Iterable[str], source: Iterable[str], plan
 
 def behind(ends: Ends, rows: Iterable[PartitionStatus]) -> dict[TopicPartition, str]:
     """Return the partitions that are not replicated up to their ends, each with its state, or the reason that it waits
-    for. A partition that waits for an operator's decision is always among them."""
+    for. A partition that waits for an operator's decision is always among them, one whose copy has ended never."""
     found = {TopicPartition(row.topic, -1 if row.partition is None else row.partition): row for row in rows}
     left = {}
     for place, end in ends.items():
@@ -95,6 +96,8 @@ def behind(ends: Ends, rows: Iterable[PartitionStatus]) -> dict[TopicPartition, 
         if row is None:
             if end > 0:
                 left[place] = "not in its plan"
+        elif row.reason == Reason.FINISHED:
+            continue  # nothing more is to be copied
         elif row.needs_decision or (end > 0 and row.position < end):
             left[place] = row.reason or row.state
     return left

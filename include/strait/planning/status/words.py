@@ -71,6 +71,9 @@ STATES: dict[str, Badge] = {
 }
 """Code of a state -> its word and urgency."""
 
+FINISHED = Badge("finished", Level.GOOD)
+"""Of a partition that was copied up to its end."""
+
 _SET_BY_REASON = {str(Reason.PAUSED): "paused", str(Reason.LINK_STOPPED): "stopped", str(Reason.SLOT_SILENT): "silent"}
 
 
@@ -91,6 +94,8 @@ def of_partition(row: PartitionStatus, late: Collection[str] = ()) -> Badge:
 
 
 def _of_partition(row: PartitionStatus) -> Badge:
+    if row.state == "caught_up" and row.reason == Reason.FINISHED:
+        return FINISHED
     if row.state != "waiting":
         return STATES[row.state]
     if is_halted(row):
@@ -110,6 +115,6 @@ def of_slot(slot: SlotStatus, *, stopped: bool = False) -> Badge:
 
 
 def most_urgent(badges: Iterable[Badge], default: Badge = STATES["no_plan"]) -> Badge:
-    """Return the most urgent state; of equally urgent ones the first."""
+    """Return the most urgent state; of equally urgent ones the first that is not `FINISHED`."""
     order = list(Level)
-    return max(badges, key=lambda badge: order.index(badge.level), default=default)
+    return max(badges, key=lambda badge: (order.index(badge.level), badge != FINISHED), default=default)

@@ -3,14 +3,14 @@
 from strait.config.links import Link, Topics
 from strait.config.rules import rule_of
 from strait.config.settings import Copies
-from strait.config.start_offset import Start
+from strait.config.start_offset import Start, until_text
 from strait.model import TopicFacts
 from strait.state.schema import TopicPolicy
 from strait.state.transform import TopicTransform
 
 _KAFKA_MAX_MESSAGE_BYTES = 1_048_588  # if the cluster does not report the topic's value
 
-FACTS = frozenset({"max_message_bytes", "source_compacted", "source_append_time", "destination_append_time"})
+FACTS = frozenset({"max_message_bytes", "source_compacted", "source_append_time", "destination_append_time", "ends"})
 """Fields of a policy that describe the two topics; the link's rules determine all others."""
 
 
@@ -55,6 +55,7 @@ def policy_of(topics: Topics, source: TopicFacts, destination: TopicFacts, copie
         topic_class=rule.topic_class or "",
         copies=copies,
         transform=TopicTransform.of(rule.transform),
+        until=until_text(rule.until),
     )
 
 
