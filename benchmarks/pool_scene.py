@@ -1,11 +1,14 @@
 """What the scenarios of `pools.py` share: Spark applications that are measured, links, and those who write and read."""
 
 import datetime
+import multiprocessing
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -146,9 +149,9 @@ class Scene:
 class Pauses:
     """The longest time between two arrivals in a topic, since it was last asked."""
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+    def __init__(self, properties: Mapping[str, str], topic: str) -> None:
         self._consumer = Consumer(
-            cluster.client_properties | {"group.id": "pauses", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
+            {**properties, "group.id": "pauses", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
         )
         self._consumer.assign([TopicPartition(topic, number, -1) for number in range(PARTITIONS)])
         self._longest = 0.0
@@ -174,11 +177,56 @@ class Pauses:
                 last = now
 
 
+class Traffic:
+    """Writes to topics, and watches how evenly some of them arrive, in a process of its own: what the scenario does meanwhile
+    would delay it."""
+
+    def __init__(self, scene: Scene, links: Sequence[EngineLink], per_second: float, watched: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._asking, asked = context.Pipe()
+        source, destination = scene.source.client_properties, scene.destination.client_properties
+        arguments = asked, dict(source), dict(destination), topics_of(links), per_second, watched
+        self._process = context.Process(target=_traffic, args=arguments, daemon=True)
+
+    def __enter__(self) -> "Traffic":
+        self._process.start()
+        self.longest()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._asking.send(False)
+        self._process.join(60)
+
+    def longest(self) -> float:
+        """Return the longest pause of any watched topic since the last call, in seconds."""
+        self._asking.send(True)
+        return float(self._asking.recv())
+
+
+def _traffic(
+    asked: "Connection[Any, Any]",
+    source: Mapping[str, str],
+    destination: Mapping[str, str],
+    topics: Sequence[str],
+    per_second: float,
+    watched: int,
+) -> None:
+    pauses = [Pauses(destination, topic) for topic in topics[:watched]]
+    with writing(source, topics, per_second):
+        while asked.recv():
+            asked.send(max(one.longest() for one in pauses))
+    for one in pauses:
+        one.stop()
+
+
+def topics_of(links: Sequence[EngineLink]) -> list[str]:
+    return [topic for link in links for topic in link.topics]
+
+
 @contextmanager
-def writing(cluster: Cluster, links: Sequence[EngineLink], per_second: float) -> Iterator[None]:
-    """Write so many small records a second to each link's topic, evenly."""
-    producer = Producer(cluster.client_properties | {"linger.ms": 0, "acks": "all"})
-    topics = [topic for link in links for topic in link.topics]
+def writing(properties: Mapping[str, str], topics: Sequence[str], per_second: float) -> Iterator[None]:
+    """Write so many small records a second to each topic, evenly."""
+    producer = Producer({**properties, "linger.ms": 0, "acks": "all"})
 
     def run(stopped: threading.Event) -> None:
         at, step, number = time.monotonic(), 1.0 / (per_second * len(topics)), 0

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measuring import add_row, middle_rate
 from pool_aggregate import aggregate
-from pool_scene import PARTITIONS, Application, Pauses, Scene, fill, say, writing
+from pool_scene import PARTITIONS, Application, Scene, Traffic, fill, say, topics_of, writing
 from strait.embedded.kafka import Cluster
 from strait.state.reader import StateReader
 from strait.state.report_records import LATENCY_BOUNDS_MS
@@ -56,7 +55,7 @@ def idle(scene: Scene, count: int) -> None:
 def trickle(scene: Scene, count: int) -> None:
     """Ten records a second for each link."""
     links = scene.links(count)
-    with scene.pool("trickle", links) as application, writing(scene.source, links, 10.0):
+    with scene.pool("trickle", links) as application, writing(scene.source.client_properties, topics_of(links), 10.0):
         time.sleep(WARM_SECONDS)
         before = latency_counts(links)
         share = scene.share(application)
@@ -89,20 +88,18 @@ def busy(scene: Scene, count: int) -> None:
 def join(scene: Scene, count: int) -> None:
     """One more link, while the others copy a hundred records a second each."""
     *links, new = scene.links(count + 1)
-    with scene.pool("join", links) as application, ExitStack() as load:
-        load.enter_context(writing(scene.source, links, 100.0))
-        fill(scene.source, next(iter(new.topics)), 1000)
-        pauses = [Pauses(scene.destination, next(iter(link.topics))) for link in links[:3]]
+    fill(scene.source, next(iter(new.topics)), 1000)
+    with scene.pool("join", links) as application, Traffic(scene, links, 100.0, watched=3) as traffic:
+        time.sleep(WARM_SECONDS)
+        traffic.longest()
         time.sleep(5.0)
-        usual = max(one.longest() for one in pauses)
+        usual = traffic.longest()
         began = time.monotonic()
         application.host([*links, new])
         eventually(lambda: new.copied() > 0, what="its first record")
         seconds = time.monotonic() - began
         time.sleep(5.0)
-        longest = max(one.longest() for one in pauses)
-        for one in pauses:
-            one.stop()
+        longest = traffic.longest()
         result = f"first record after {seconds:.1f} s; longest pause of others {longest * 1000:.0f} ms, before {usual * 1000:.0f} ms"
         record("join", count + 1, application, 0.0, result)
 
