@@ -81,7 +81,7 @@ class Checkpointer:
         if end <= max((one.sequence_end for one in ours), default=-1):
             return
         starts = [] if partition.policy.source_compacted else superseded(ours, run)
-        shared = partition.policy.on_foreign == "expect"
+        shared = partition.policy.on_foreign != "halt"
         packed, replaced = packing([one for one in ours if one not in starts], run, shared=shared)
         position.redraw(packed if replaced and not gaps_of(run, end) else run, position.claims)
         self._state_sink.write_run(packed, partial(self._forget, [*replaced, *starts]))

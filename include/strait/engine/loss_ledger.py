@@ -17,29 +17,41 @@ Action = Literal["halted", "continued", "restarted"]
 
 
 FOREIGN_ENTRIES = 10
-"""A partition's entries about records of other producers in one hour. The last one states that further ones are in the
-next entry, after that hour."""
+"""A partition's entries about single occurrences of foreign records, before further ones are combined. The last of them
+states that."""
 _HOUR_SECONDS = 3600.0
+_DAY_SECONDS = 24 * _HOUR_SECONDS
 _STEP_SECONDS = 10.0
 
 
-class _Hour:
-    """A partition's entries about foreign records since ``began`` (monotonic seconds), and the offsets that none of
-    them names."""
+class _Period:
+    """A partition's foreign records since ``began`` (monotonic seconds): the number of entries about single
+    occurrences, and the offsets that none of them names, for one entry at the end of the period."""
 
-    __slots__ = ("began", "end", "entries", "records", "start")
+    __slots__ = ("began", "end", "entries", "records", "seconds", "start")
 
-    def __init__(self, began: float) -> None:
+    def __init__(self, began: float, seconds: float = _HOUR_SECONDS, entries: int = 0) -> None:
         self.began = began
-        self.entries = 0
+        self.seconds = seconds
+        self.entries = entries
         self.records = 0
         self.start = self.end = -1
+
+    @property
+    def combines(self) -> bool:
+        """Whether further occurrences are combined."""
+        return self.entries >= FOREIGN_ENTRIES
 
     def add(self, foreign: tuple[int, int]) -> None:
         if not self.records:
             self.start = foreign[0]
         self.end = foreign[1]
         self.records += foreign[1] - foreign[0]
+
+    def following(self, now: float) -> "_Period":
+        """Return the next period, twice as long, in which all occurrences are combined: writers that alternate for
+        weeks would fill the loss log."""
+        return _Period(now, min(2 * self.seconds, _DAY_SECONDS), FOREIGN_ENTRIES)
 
 
 class LossLedger:
@@ -49,23 +61,27 @@ class LossLedger:
         self._link = link
         self._state_sink = state_sink
         self._stamper = stamper
-        self._hours: dict[Partition, _Hour] = {}
+        self._periods: dict[Partition, _Period] = {}
         self._step_at = 0.0
 
     def step(self, now: float) -> None:
-        """Write the entries about hours that are over, and about partitions that were taken away. ``now`` is
+        """Write the entries about periods that are over, and about partitions that were taken away. ``now`` is
         monotonic, in seconds."""
         if now < self._step_at:
             return
         self._step_at = now + _STEP_SECONDS
-        for partition, hour in tuple(self._hours.items()):
-            if partition.retired or now - hour.began >= _HOUR_SECONDS:
-                self._end_hour(partition)
+        for partition, period in tuple(self._periods.items()):
+            if partition.retired:
+                self._end_period(partition)
+            elif now - period.began >= period.seconds:
+                self._end_period(partition)
+                if period.records:
+                    self._periods[partition] = period.following(now)
 
     def close(self) -> None:
-        """Write the entries about hours that are not over."""
-        for partition in tuple(self._hours):
-            self._end_hour(partition)
+        """Write the entries about periods that are not over."""
+        for partition in tuple(self._periods):
+            self._end_period(partition)
 
     def source_lost(
         self, partition: Partition, cause: Reason, lost: tuple[int, int], action: Action, detail: str
@@ -99,40 +115,44 @@ class LossLedger:
         self._note(partition, "destination", cause, gone, action, detail)
 
     def foreign_records_before(self, partition: Partition, sequence: int, source: int, offset: int) -> None:
-        """Move the map past foreign records between the link's last record and record number ``sequence``. The map may
-        be written after that record here."""
+        """Move the position past foreign records between the link's last record and record number ``sequence``.
+
+        Occurrences that are logged one by one are in the map, too; it may be written after that record here. Of the
+        others the map has the offsets of checkpoints.
+        """
         position = partition.position
-        strangers = position.expected_offset, offset
+        foreign = position.expected_offset, offset
         position.shift_to(offset - sequence)
-        if position.run is not None:
-            here = {"sequence_base": sequence, "source_base": source, "gaps": "", "sequence_end": sequence}
-            moved = self._moved(position.run.model_copy(update=here | {"after_unknown": False}), position.shift)
-            claims = list(position.claims)
-            position.redraw(moved, [self._moved(run, position.shift) for run in claims])
-            written = {run_key(run) for run in (moved, *position.claims)}
-            for run in claims:  # only now: records after their gaps may be in flight
-                if run_key(run) not in written:
-                    self._state_sink.forget_run(run)
-        self._note_foreign(partition, strangers, time.monotonic())
-
-    def _note_foreign(self, partition: Partition, foreign: tuple[int, int], now: float) -> None:
-        """Log the first FOREIGN_ENTRIES occurrences in an hour one by one, and the others in one entry: permanent
-        writers would fill the log."""
-        hour = self._hours.setdefault(partition, _Hour(now))
-        if hour.entries == FOREIGN_ENTRIES:
-            hour.add(foreign)
+        if not self._note_foreign(partition, foreign, time.monotonic()) or position.run is None:
             return
-        hour.entries += 1
-        text = f"offsets {foreign[0]} to {foreign[1] - 1} are not of this link"
-        if hour.entries == FOREIGN_ENTRIES:
-            text += "; more of them in this hour are in one entry, which is written after it"
-        self._note_continued(partition, foreign, text)
+        here = {"sequence_base": sequence, "source_base": source, "gaps": "", "sequence_end": sequence}
+        moved = self._moved(position.run.model_copy(update=here | {"after_unknown": False}), position.shift)
+        claims = list(position.claims)
+        position.redraw(moved, [self._moved(run, position.shift) for run in claims])
+        written = {run_key(run) for run in (moved, *position.claims)}
+        for run in claims:  # only now: records after their gaps may be in flight
+            if run_key(run) not in written:
+                self._state_sink.forget_run(run)
 
-    def _end_hour(self, partition: Partition) -> None:
-        hour = self._hours.pop(partition)
-        if hour.records:
-            text = f"{hour.records} records between offsets {hour.start} and {hour.end - 1} are not of this link"
-            self._note_continued(partition, (hour.start, hour.end), text)
+    def _note_foreign(self, partition: Partition, foreign: tuple[int, int], now: float) -> bool:
+        """Log the first FOREIGN_ENTRIES occurrences one by one, and the others in one entry per period. Return whether
+        this one was logged."""
+        period = self._periods.setdefault(partition, _Period(now))
+        if period.combines:
+            period.add(foreign)
+            return False
+        period.entries += 1
+        text = f"offsets {foreign[0]} to {foreign[1] - 1} are not of this link"
+        if period.combines:
+            text += "; more of them are combined in one entry per hour, later per day, which is written after it"
+        self._note_continued(partition, foreign, text)
+        return True
+
+    def _end_period(self, partition: Partition) -> None:
+        period = self._periods.pop(partition)
+        if period.records:
+            text = f"{period.records} records between offsets {period.start} and {period.end - 1} are not of this link"
+            self._note_continued(partition, (period.start, period.end), text)
 
     def _note_continued(self, partition: Partition, foreign: tuple[int, int], text: str) -> None:
         self._note(partition, "destination", Reason.FOREIGN_WRITER, foreign, "continued", text)
