@@ -157,8 +157,8 @@ def _print(found: LinkStatus, *, by_partition: bool, wide: bool) -> None:
     print_reasons([*found.rows, *found.left_out])
     if found.quarantine_unread:
         echo(
-            f"quarantine: the newest records are counted, {found.quarantine_unread:,} older offsets were not read; "
-            f"strait quarantine list {found.link} reads all"
+            f"quarantine: the newest records are counted; {found.quarantine_unread:,} older offsets, which may hold "
+            f"unresolved records, were not read; strait quarantine list {found.link} reads all"
         )
     if found.source_trouble:
         echo(f"other topics of the source are unknown: {found.source_trouble}")

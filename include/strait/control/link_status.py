@@ -60,8 +60,8 @@ class LinkStatus:
         left_out: topics of the source that the link names or matches and does not copy.
         source_trouble: why the source could not be queried for those; "" if it was.
         quarantines: a rule quarantines rejected records of some topic.
-        quarantine_unread: number of older offsets of the quarantine topic that were not read; records in them are not
-            counted.
+        quarantine_unread: number of older offsets of the quarantine topic that were not read and may hold unresolved
+            records, which are not counted.
         consumer_groups: the latest report on their synchronization; None: not synchronized, or by no application now.
     """
 
@@ -207,14 +207,15 @@ def _heard(state: StateReader, quiet: Set[tuple[str, int]], seconds: float) -> S
 
 
 def _with_quarantined(found: LinkStatus, link: ConfiguredLink) -> LinkStatus:
-    """Add quarantined records, counted in the newest part of the quarantine topic, which keeps every record it ever
-    held. Reads it only if a rule quarantines records."""
+    """Add unresolved records in quarantine. Reads what follows the resolved ones, at most `QUARANTINE_READ` offsets, and
+    only if a rule quarantines records."""
     if not found.quarantines:
         return found
     quarantine = Quarantine(link, keeps_settled=False)
-    unread = quarantine.skip_to_newest(QUARANTINE_READ)
+    quarantine.skip_settled(QUARANTINE_READ)
     quarantined = Counter(TopicPartition(entry.topic, entry.partition) for entry in quarantine.contents().entries())
-    groups = tuple(with_quarantined(group, quarantined) for group in found.groups)
+    unread = quarantine.unread
+    groups = tuple(with_quarantined(group, quarantined, all_read=not unread) for group in found.groups)
     return replace(found, groups=groups, quarantine_unread=unread)
 
 

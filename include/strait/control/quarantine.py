@@ -7,6 +7,7 @@ and no record is replayed twice. If two processes resolve at the same time, the 
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import heapify, heappop
 from typing import Any, NamedTuple
 
 from confluent_kafka import Message
@@ -29,6 +30,10 @@ from strait.state.quarantine_log import (
 from strait.state.quarantine_replay import in_source_order, targets
 from strait.text import readable
 from strait.waiting import unix_ms
+
+
+_LOOKED_AT = 100  # newest offsets in which a settlement is searched for
+_MOST_BYTES = 64 << 20
 
 
 class Record(NamedTuple):
@@ -58,7 +63,8 @@ class Quarantine:
     it.
 
     Args:
-        keeps_settled: False: replayed and discarded records are not kept in memory, and `contents` does not have them.
+        keeps_settled: False: `contents` has only unresolved records. What it reads grows with these, not with all that were
+            ever quarantined. A record that is quarantined again after it was resolved then counts as unresolved.
     """
 
     def __init__(self, link: LinkHandle, *, keeps_settled: bool = True) -> None:
@@ -67,10 +73,13 @@ class Quarantine:
         self._keeps_settled = keeps_settled
         self._contents = Contents(keeps_settled=keeps_settled)
         self._next = 0
+        self._start = self._began = -1
 
     def contents(self) -> Contents:
         """Return all records that are committed now; each call reads only those that are new since the previous one. A
         link that has no such topic yet has no quarantined records."""
+        if self._began < 0 and not self._keeps_settled:
+            self.skip_settled()
         for message in self._read(self._next):
             if message.offset() < self._next:  # the topic was created again
                 self._contents = Contents(keeps_settled=self._keeps_settled)
@@ -78,11 +87,31 @@ class Quarantine:
             self._next = message.offset() + 1
         return self._contents
 
-    def skip_to_newest(self, offsets: int) -> int:
-        """Read at most this number of the newest offsets; return the number of older ones that stay unread."""
-        first, end = log_range(*self._link.destination, self._topic)
-        self._next = max(first, end - offsets)
-        return self._next - first
+    def skip_settled(self, most_offsets: int | None = None) -> None:
+        """Have `contents` begin at the first record that may be unresolved, by the newest settlement.
+
+        Args:
+            most_offsets: read at most this number of the newest offsets, and about 64 MB.
+        """
+        self._start, end = log_range(*self._link.destination, self._topic)
+        newest, size, read = Contents(keeps_settled=False), 0, 0
+        for message in self._read(max(self._start, end - _LOOKED_AT)):
+            newest.apply(message.offset(), message.key(), message.value(), _headers(message))
+            size, read = size + len(message), read + 1
+        self._next = max(self._start, newest.open_from)
+        if most_offsets is not None:
+            fitting = _MOST_BYTES * read // size if size else most_offsets
+            self._next = max(self._next, end - min(most_offsets, max(_LOOKED_AT, fitting)))
+        self._began = self._next
+
+    @property
+    def unread(self) -> int:
+        """Number of offsets before those that `contents` has read which may hold unresolved records."""
+        return max(0, self._began - max(self._start, self._contents.open_from))
+
+    def open_places(self) -> tuple[list[int], int]:
+        """Return the offsets of the unresolved records among those that were read, and the offset after these."""
+        return [entry.at for entry in self._contents.entries() if not entry.settled], self._next
 
     def unsettled(self, chosen: Chosen) -> list[Entry]:
         """Return the chosen entries that are unresolved."""
@@ -158,6 +187,9 @@ class Settling:
     def __init__(self, writer: TransactionalWriter, quarantine: Quarantine) -> None:
         self._writer = writer
         self._quarantine = quarantine
+        self._settled: set[int] = set()
+        self._open: list[int] = []
+        self._read_to = 0
 
     def replay(self, entries: Sequence[Entry], into: Mapping[str, str]) -> int:
         """Write the original records, each into its own partition of another topic; return the number of records.
@@ -168,6 +200,7 @@ class Settling:
         Raises:
             ClusterError: one of them was rejected again; entries that were resolved before stay resolved.
         """
+        self._begin()
         done = 0
         for chunk in chunks(in_source_order(entries), lambda entry: entry.bytes):
             messages = dict(self._quarantine.records(chunk))
@@ -191,14 +224,23 @@ class Settling:
 
     def drop(self, entries: Sequence[Entry]) -> int:
         """Discard records; return the number of records. They stay in the topic, marked as discarded."""
+        self._begin()
         for chunk in chunks(entries, lambda _: 0):
             with self._writer.transaction("dropping"):
                 for entry in chunk:
                     self._settle(entry, "dropped")
         return len(entries)
 
+    def _begin(self) -> None:
+        self._open, self._read_to = self._quarantine.open_places()
+        heapify(self._open)
+
     def _settle(self, entry: Entry, outcome: Outcome) -> None:
-        headers = settlement(entry.at, outcome, unix_ms())
+        self._settled.add(entry.at)
+        while self._open and self._open[0] in self._settled:
+            heappop(self._open)
+        open_from = self._open[0] if self._open else self._read_to
+        headers = settlement(entry.at, outcome, unix_ms(), open_from)
         self._writer.produce(f"settling {entry}", topic=self._quarantine.topic, partition=0, headers=headers)
 
 

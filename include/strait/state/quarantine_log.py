@@ -1,7 +1,8 @@
 """Reading the quarantine topic: quarantined records, and which of them were resolved. Pure.
 
 The outcome for a quarantined record is another record of the topic, a *settlement*, without key and value; its headers
-name the offset that it resolves. Nothing is ever removed from the topic.
+name the offset that it resolves, and an offset before which every record is resolved by then: readers of unresolved
+records begin there. Nothing is ever removed from the topic.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 _ADDED = ("topic", "partition", "offset", "timestamp_ms", "destination", "reason", "detail", "quarantined_at_ms")
 _OUTCOMES: Mapping[str, Outcome] = {"replayed": "replayed", "dropped": "dropped"}
 _SETTLEMENT = ("settles", "outcome", "settled_at_ms")
+_OPEN_FROM = PREFIX + "open_from"  # before those of `_SETTLEMENT`, where earlier versions ignore it
 
 
 class Entry(NamedTuple):
@@ -65,12 +67,14 @@ class Contents:
     """The content of the topic, added record by record. A record that several slots quarantined is one entry.
 
     ``unknown``: offset -> error, for a record that Strait did not write. ``keeps_settled`` False: a resolved entry is
-    dropped, except for its identity, which shows that it was resolved.
+    dropped, except for its identity, which shows that it was resolved. ``open_from``: every record before this offset is
+    resolved, by the newest settlement; 0: that is not known.
     """
 
     def __init__(self, *, keeps_settled: bool = True) -> None:
         self._keeps_settled = keeps_settled
         self.unknown: dict[int, str] = {}
+        self.open_from = 0
         self._entries: dict[bytes, Entry] = {}
         self._identity: dict[int, bytes] = {}
         self._settled: dict[bytes, Outcome] = {}
@@ -83,6 +87,7 @@ class Contents:
                 self._take_entry(_entry(at, len(key or b"") + len(value or b""), added), key, value)
             elif (said := _added(headers, _SETTLEMENT)) is not None:
                 self._take_settlement(said)
+                self._take_open_from(headers[: -len(_SETTLEMENT)])
             else:
                 raise ValueError("it has neither the headers of a quarantined record nor those of a settlement")
         except ValueError as error:
@@ -107,9 +112,18 @@ class Contents:
             del self._identity[at]
             self._entries.pop(identity, None)
 
+    def _take_open_from(self, headers: Headers) -> None:
+        for name, value in headers:
+            if name == _OPEN_FROM:
+                self.open_from = max(self.open_from, int(value or b"0"))
+
     def entries(self) -> list[Entry]:
         """Return all entries, in the order in which they were quarantined."""
-        return [entry._replace(settled=self._settled.get(key, "")) for key, entry in self._entries.items()]
+        first = (
+            0 if self._keeps_settled else self.open_from
+        )  # an earlier one can only be the copy of one that is not known
+        entries = ((key, entry) for key, entry in self._entries.items() if entry.at >= first)
+        return [entry._replace(settled=self._settled.get(key, "")) for key, entry in entries]
 
 
 def original_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
@@ -117,10 +131,11 @@ def original_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
     return list(headers[: -len(_ADDED)])
 
 
-def settlement(at: int, outcome: Outcome, now_ms: int) -> list[tuple[str, bytes | None]]:
-    """Return the headers of the settlement of the record at offset ``at``."""
+def settlement(at: int, outcome: Outcome, now_ms: int, open_from: int = 0) -> list[tuple[str, bytes | None]]:
+    """Return the headers of the settlement of the record at offset ``at``; ``open_from``: with it, every record before
+    this offset is resolved."""
     said = zip(_SETTLEMENT, (at, outcome, now_ms), strict=True)
-    return [(PREFIX + name, str(value).encode()) for name, value in said]
+    return [(_OPEN_FROM, b"%d" % open_from), *((PREFIX + name, str(value).encode()) for name, value in said)]
 
 
 def _added(headers: Headers, names: Sequence[str]) -> dict[str, str] | None:

@@ -287,7 +287,13 @@ def test_each_partition_of_a_topic_without_a_destination_has_a_row() -> None:
 def test_a_partition_whose_records_are_kept_aside_says_so_unless_something_is_wrong() -> None:
     stuck = partition(1, state="waiting", reason="corrupt_batch", detail="at 7")
     found = status(plan(0, 0, 1), report(0, partition(0), stuck), report(1, partition(2)))
-    found = with_quarantined(found, {TopicPartition("orders", 0): 1200, TopicPartition("orders", 1): 1})
+    kept = {TopicPartition("orders", 0): 1200, TopicPartition("orders", 1): 1}
+    assert (
+        with_quarantined(found, kept, all_read=False)
+        .partitions[0]
+        .detail.endswith("at least 1,200 records in quarantine")
+    )
+    found = with_quarantined(found, kept, all_read=True)
     assert [(row.reason, row.quarantined) for row in found.partitions] == [
         ("quarantined", 1200),
         ("corrupt_batch", 1),

@@ -51,6 +51,19 @@ def test_who_needs_only_what_is_not_settled_keeps_nothing_of_the_rest() -> None:
     assert [(entry.at, entry.offset, entry.settled) for entry in found.entries()] == [(6, 7, "")]
 
 
+def test_readers_of_the_newest_part_know_from_a_settlement_before_which_all_are_resolved() -> None:
+    """Its copy of an entry that was written before that part is resolved with it."""
+    settled = settlement(0, "dropped", 1, open_from=3)
+    found = Contents(keeps_settled=False)
+    for at, record in ((2, aside(5)), (3, aside(6))):
+        found.apply(at, record.record.key, record.record.value, headers_of(record))
+    assert [entry.at for entry in found.entries()] == [2, 3]
+    found.apply(4, None, None, settled)
+    assert ([entry.at for entry in found.entries()], found.open_from) == ([3], 3)
+    found.apply(5, None, None, settlement(3, "replayed", 1)[1:])
+    assert (found.entries(), found.unknown) == ([], {}), "of an earlier version"
+
+
 def test_a_null_and_an_empty_value_are_two_records() -> None:
     assert len(contents(aside(value=None), aside(value=b"")).entries()) == 2
 

@@ -33,17 +33,19 @@ def _with_deleted(row: PartitionStatus, recent: Mapping[TopicPartition, Loss]) -
     return replace(row, reason=str(loss.cause), detail="; ".join(filter(None, (row.detail, seen))))
 
 
-def with_quarantined(status: Status, quarantined: Mapping[TopicPartition, int]) -> Status:
-    """Return the status with the number of quarantined records per partition.
+def with_quarantined(status: Status, quarantined: Mapping[TopicPartition, int], *, all_read: bool) -> Status:
+    """Return the status with the number of unresolved records in quarantine per partition; not ``all_read``: there may be
+    more.
 
     A partition without another reason gets the reason `quarantined`.
     """
-    return replace(status, partitions=tuple(_with_quarantined(row, quarantined) for row in status.partitions))
+    least = "" if all_read else "at least "
+    return replace(status, partitions=tuple(_with_quarantined(row, quarantined, least) for row in status.partitions))
 
 
-def _with_quarantined(row: PartitionStatus, quarantined: Mapping[TopicPartition, int]) -> PartitionStatus:
+def _with_quarantined(row: PartitionStatus, quarantined: Mapping[TopicPartition, int], least: str) -> PartitionStatus:
     count = 0 if row.partition is None else quarantined.get(TopicPartition(row.topic, row.partition), 0)
     if not count:
         return row
-    told = "; ".join(filter(None, (row.detail, f"{count:,} records in quarantine")))
+    told = "; ".join(filter(None, (row.detail, f"{least}{count:,} records in quarantine")))
     return replace(row, quarantined=count, detail=told, reason=row.reason or str(Reason.QUARANTINED))
