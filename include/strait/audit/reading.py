@@ -21,7 +21,10 @@ from strait.wire.rebatch import without_aborted
 
 READ_BYTES = 4 << 20
 _MARKER_BYTES = 100  # a transaction marker takes 78
-_BURST_SECONDS = 1.0
+_REQUEST_SECONDS = 0.05
+"""Under a budget, one request asks for no more than the budget allows in this time: a broker that sends megabytes at once
+delays the records of a link that are produced meanwhile."""
+_LEAST_BYTES = 1 << 16
 _BEYOND = 1 << 16  # offsets; more than a batch usually has
 _EMPTY_REPLIES = 5
 _PAUSE_SECONDS = 0.2
@@ -40,17 +43,24 @@ class Pace:
         self._clock = clock
         self.sleep = sleep
         self._free_at = clock()
+        self._quickest = 0.0
 
     @property
     def bytes_at_once(self) -> int:
-        """How many bytes one request asks for."""
-        return min(READ_BYTES, max(1 << 16, int(self._rate * _BURST_SECONDS))) if self._rate else READ_BYTES
+        """How many bytes one request asks for. Of a cluster so far away that a reply takes longer than
+        `_REQUEST_SECONDS`, as many as keep to the rate nevertheless."""
+        seconds = max(_REQUEST_SECONDS, self._quickest)
+        return min(READ_BYTES, max(_LEAST_BYTES, int(self._rate * seconds))) if self._rate else READ_BYTES
 
-    def spend(self, size: int) -> None:
-        """Wait until the bytes that were read fit into the rate."""
+    @contextlib.contextmanager
+    def spending(self) -> Iterator[Callable[[int], None]]:
+        """Wait at the end until the bytes of one reply fit into the rate. They are given to the yielded function."""
+        began, sizes = self._clock(), list[int]()
+        yield sizes.append
+        now = self._clock()
         if self._rate:
-            now = self._clock()
-            self._free_at = max(self._free_at, now) + size / self._rate
+            self._quickest = min(self._quickest or now - began, now - began)
+            self._free_at = max(self._free_at, began) + sum(sizes) / self._rate
             if self._free_at > now:
                 self.sleep(self._free_at - now)
 
@@ -123,9 +133,10 @@ class LogSide:
         return self._from_before(place, at, end) or self._after_hole(place, at, end)
 
     def _part(self, place: TopicPartition, at: int) -> RawPart:
-        part = self.logs.read_raw(place, at, self.pace.bytes_at_once, committed=True)
+        with self.pace.spending() as spend:
+            part = self.logs.read_raw(place, at, self.pace.bytes_at_once, committed=True)
+            spend(len(part.records))
         self.readable = max(self.readable, part.readable)
-        self.pace.spend(len(part.records))
         return part
 
     def _reply(self, place: TopicPartition, part: RawPart, at: int, end: int) -> _Reply:

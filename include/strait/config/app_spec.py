@@ -73,6 +73,11 @@ class _Stored(BaseModel):
         return False
 
     @property
+    def gives_way(self) -> bool:
+        """Whether the application has a low priority for CPU, since what else runs on its hosts is more urgent."""
+        return False
+
+    @property
     def owner(self) -> str:
         """The link or the pool that the application belongs to, for messages."""
         raise NotImplementedError
@@ -135,6 +140,10 @@ class AppSpec(_Stored):
     @property
     def evaluates(self) -> bool:
         return self.transforms
+
+    @property
+    def gives_way(self) -> bool:
+        return self.audit is not None
 
     @property
     def owner(self) -> str:

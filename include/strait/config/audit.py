@@ -5,6 +5,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+NICENESS = 10
+"""Priority of an audit's processes for CPU: while a link's slot or a broker of the same host needs it, an audit waits."""
+
 Relation = Literal["map", "offset", "order", "ledger"]
 """How records of both sides are paired.
 

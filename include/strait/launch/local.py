@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from strait.config.app_spec import PoolSpec, Spec, read_spec
+from strait.config.audit import NICENESS
 from strait.config.links import Spark
 from strait.errors import LaunchError
 from strait.launch import class_data, processes, submission
@@ -79,7 +80,7 @@ class LocalLauncher:
                 submission.write(new, spec, properties)
                 if spark.head_start and spark.master == "local" and spec.copies_at_once and self._job == REPLICATE:
                     new.head_start.mkdir()
-                self._start(new, spark, spark_submit, java)
+                self._start(new, spark, spark_submit, java, gives_way=spec.gives_way)
                 submission.drop_old(folder)
             except OSError as error:
                 if not self._running(name):
@@ -142,10 +143,12 @@ class LocalLauncher:
         """Determine the cause from the exit code that the parent shell wrote, and the log."""
         return cause_of(application.exit_code, self.log_tail(application), self.spec(application))
 
-    def _start(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> None:
+    def _start(self, new: Submission, spark: Spark, spark_submit: Path, java: Path, *, gives_way: bool) -> None:
         mark = f"{processes.MARK}={new.folder}"
-        command = [spark_submit, "--properties-file", new.properties, self._job, "--spec", new.spec]
+        command: list[object] = [spark_submit, "--properties-file", new.properties, self._job, "--spec", new.spec]
         script = _ATTENDED
+        if gives_way:
+            command = ["nice", "-n", str(NICENESS), *command]
         if new.head_start.is_dir():
             script, command = _HEAD_START + _ATTENDED, [new.spec, *command]
         with new.log.open("ab") as log:

@@ -1,6 +1,7 @@
 """The part of an audit that runs in Spark's Python workers: it imports hardly more than it needs."""
 
 import json
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from strait.audit.chunks import Chunk
 from strait.audit.task import Auditor, TaskSettings, failed
 from strait.audit.task_result import ChunkResult
 from strait.config.app_spec import AppSpec
+from strait.config.audit import NICENESS
 
 
 def compare_chunks(spec_path: str, settings: str, chunks: Iterator[Chunk]) -> Iterator[ChunkResult]:
@@ -25,7 +27,9 @@ def compare_chunks(spec_path: str, settings: str, chunks: Iterator[Chunk]) -> It
 
 @lru_cache(maxsize=1)
 def _auditor(spec_path: str, settings: str) -> Auditor:
-    """Return this process's auditor. Its connections serve all chunks that the process compares."""
+    """Return this process's auditor. Its connections serve all chunks that the process compares. From now on the process
+    gives way to others of its host."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
     spec = AppSpec.read(Path(spec_path))
     spec.require_version()
     ends = spec.source_name, spec.source, spec.destination_name, spec.destination

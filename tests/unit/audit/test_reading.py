@@ -139,18 +139,29 @@ def test_a_broker_that_finds_its_log_damaged_is_asked_for_the_next_offsets():
     assert len(found) == len(batches)
 
 
-def test_reading_keeps_to_its_rate():
+@pytest.mark.parametrize(("reply_seconds", "at_once"), [(0.001, 1_000_000), (0.1, 2_000_000), (5.0, 4 << 20)])
+def test_reading_keeps_to_its_rate_by_small_requests_however_long_replies_take(reply_seconds, at_once):
+    """Also from far away, unless a reply takes longer than its bytes may."""
     now, slept = [0.0], []
 
     def sleep(seconds):
         slept.append(seconds)
         now[0] += seconds
 
-    pace = Pace(1000, lambda: now[0], sleep)
-    for _ in range(10):
-        pace.spend(500)
-    assert now[0] == pytest.approx(5.0)
-    assert pace.bytes_at_once == 1 << 16
+    pace = Pace(20_000_000, lambda: now[0], sleep)
+    total = 0
+    for turn in range(60):
+        with pace.spending() as spend:
+            now[0] += reply_seconds * (1 + turn % 3)
+            spend(pace.bytes_at_once)
+            total += pace.bytes_at_once
+    assert pace.bytes_at_once == pytest.approx(at_once, abs=1)
+    assert total / now[0] <= 20_000_000 * 1.001
+    if reply_seconds < 0.01:
+        assert total / now[0] == pytest.approx(20_000_000, rel=0.01)
+        assert max(slept) <= 0.06, "no bursts"
+    assert Pace(1000).bytes_at_once == 1 << 16
+    assert Pace(0).bytes_at_once == 4 << 20
 
 
 def test_a_broker_that_finds_the_next_batch_only_by_its_last_offset_hides_one_batch_alone():

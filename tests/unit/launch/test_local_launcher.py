@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from strait.config.app_spec import AppSpec, Placed, PoolSpec
+from strait.config.audit import NICENESS, AuditJob, AuditRequest
 from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError, SetupError
 from strait.launch import processes
@@ -78,6 +79,20 @@ def found(launcher: LocalLauncher) -> Application:
 
 def alive(launcher: LocalLauncher) -> list[psutil.Process]:
     return [one for some in processes.find(launcher.directory).values() for one in some]
+
+
+def test_an_audit_has_a_lower_priority_than_a_link(launcher: Make, spec_path: Path) -> None:
+    one = launcher("sleep 600")
+    spec = AppSpec.read(spec_path)
+    here = os.getpriority(os.PRIO_PROCESS, 0)
+    for audit, nicer in ((None, 0), (AuditJob(id="x", directory="/tmp", request=AuditRequest()), NICENESS)):
+        spec.model_copy(update={"audit": audit}).write(spec_path)
+        one.submit(NAME, spec_path, Spark())
+        sleeper = eventually(
+            lambda: next((it for it in alive(one) if "600" in it.cmdline()), None), what="what was submitted"
+        )
+        assert sleeper.nice() == min(19, here + nicer)
+        one.stop(NAME, grace_seconds=0)
 
 
 def test_what_was_never_submitted_is_not_known(launcher: Make) -> None:
