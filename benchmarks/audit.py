@@ -45,6 +45,7 @@ from strait.embedded.kafka import Cluster
 from strait.engine.slot import run_slot
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition as Partition
+from strait.spark.audit_task import give_way
 
 TOPIC, LIVE = "audited", "live"
 LINK = "a-to-b"
@@ -209,11 +210,21 @@ def _audit_again(ends: Ends, plan: AuditPlan, stop: threading.Event) -> None:
     names = ends.source, ends.source_properties, ends.destination, ends.destination_properties
     settings = TaskSettings(*names, plan.producer_id, plan.owners, plan.request.strong, BUDGET)
     chunks = chunks_in(ends, plan)
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=give_way) as pool:
         while not stop.is_set():
             for chunk in chunks:
                 if not stop.is_set():
-                    pool.submit(compare, settings, [chunk]).result()
+                    pool.submit(compare_beside, settings, chunk).result()
+
+
+_kept: list[Auditor] = []
+"""Of this process, as of a task of Spark: its connections and its budget stay."""
+
+
+def compare_beside(settings: TaskSettings, chunk: Chunk) -> None:
+    if not _kept:
+        _kept.append(Auditor(settings))
+    _kept[0].compare(chunk)
 
 
 def latencies(source: Cluster, destination: Cluster, seconds: float) -> list[float]:

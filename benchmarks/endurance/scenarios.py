@@ -1,6 +1,7 @@
 """Every scenario by its name."""
 
 from endurance.far_kill import far
+from endurance.faults import faults
 from endurance.idle_direction import idle_direction
 from endurance.ledger_intervals import ledger
 from endurance.many_begin import begin
@@ -77,5 +78,11 @@ SCENARIOS = {
         Sizes(partitions=25, turns=400),
         rot,
         ("partitions", "turns", "seed"),
+    ),
+    "faults": Scenario(
+        "records that are missing, changed, doubled or exchanged on disks, and an audit names each",
+        Sizes(partitions=25),
+        faults,
+        ("partitions", "seed"),
     ),
 }

@@ -3,7 +3,7 @@ is put in is named, with both offsets."""
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,12 @@ from confluent_kafka.admin import AdminClient
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.state.schema import TopicPolicy
+from strait.wire.records import Record
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.mirror_maker import mirror_maker
 from support.kafka.records import read_all
+from support.kafka.rewriting import rewrite
 from support.kafka.rot import CHECKSUMMED, UNCHECKED, rot_in
 from support.kafka.segments import BatchHeader
 from support.kafka.topics import create
@@ -223,9 +225,10 @@ def test_a_copy_by_order_is_compared_without_any_link(clusters: Any, topic_name:
     assert found.body["verdict"] == "different"
 
 
-def test_a_copy_that_a_real_mirror_maker_2_makes_is_equal_by_order(
-    clusters: Any, topic_name: str, tmp_path: Path
+def test_a_copy_that_a_real_mirror_maker_2_makes_is_equal_by_order_and_each_fault_in_it_is_named(
+    own_clusters: Any, topic_name: str, tmp_path: Path
 ) -> None:
+    clusters = own_clusters
     create(clusters.source, topic_name, 2)
     fill(clusters.source, topic_name, 2, 2000, **{"compression.type": "lz4"})
     copy = f"source.{topic_name}"
@@ -240,6 +243,39 @@ def test_a_copy_that_a_real_mirror_maker_2_makes_is_equal_by_order(
     assert_equal(found, 2000)
     found = audit_copies(clusters.source, clusters.destination, {topic_name: copy}, "order", strong=True)
     assert_equal(found, 2000)
+
+    clusters.destination.stop_broker(1)
+    expected = set()
+    for partition in range(2):
+        rewrite(clusters.destination.directory, copy, partition, lambda records: at_fault(records, expected))
+    clusters.destination.start_broker(1)
+    found = audit_copies(clusters.source, clusters.destination, {topic_name: copy}, "order")
+    named = {
+        (one["kind"], *(place if place < 0 else place + step for place in (one["source"], one["copy"])))
+        for one in found.differences
+        for step in range(one["records"])
+    }
+    assert named == expected and len(expected) > 100
+
+
+def at_fault(records: Sequence[Record], expected: set[tuple[str, int, int]]) -> list[Record]:
+    """Of each thirty, one is missing, one is changed, and two are exchanged. A mirror without transactions keeps offsets."""
+    changed = {one.offset: one for one in records}
+    for one in records:
+        offset = one.offset
+        if offset % 30 == 3:
+            del changed[offset]
+            expected.add(("missing", offset, -1))
+        elif offset % 30 == 13:
+            changed[offset] = one._replace(value=b"changed")
+            expected.add(("different", offset, offset))
+        elif offset % 30 == 23 and offset + 1 in changed:
+            changed[offset], changed[offset + 1] = (
+                changed[offset + 1]._replace(offset=offset),
+                one._replace(offset=offset + 1),
+            )
+            expected |= {("reordered", offset, offset + 1), ("reordered", offset + 1, offset)}
+    return list(changed.values())
 
 
 def _count(cluster: Cluster, topic: str) -> int:

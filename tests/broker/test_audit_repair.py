@@ -1,11 +1,16 @@
 """Topics that differ are repaired on real brokers: compared record by record, groups and the link go on in them."""
 
+import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from confluent_kafka import Producer
 
 from strait.control.link_status import link_groups
@@ -19,7 +24,7 @@ from support.fixtures.waiting import eventually
 from support.kafka.groups import commit, committed
 from support.kafka.records import read_all
 from support.kafka.rot import rot_in
-from support.kafka.topics import delete_before
+from support.kafka.topics import delete, delete_before
 from support.links.auditing import planned_between
 from support.links.mesh import Mesh
 
@@ -155,6 +160,93 @@ def newest(parts: list[list[Any]]) -> list[dict[bytes, Any]]:
     """Of each key that is not deleted its newest record."""
     found = [{row[0]: row[1:] for row in part} for part in parts]
     return [{key: row for key, row in part.items() if row[0] is not None} for part in found]
+
+
+KILLS = 7
+
+
+def dying(link: Mesh, folder: Path, step: int) -> "subprocess.CompletedProcess[str]":
+    """A repair that is killed at this step."""
+    file = folder / "links.yaml"
+    file.write_text(yaml.safe_dump(link.contents))
+    words = ["-m", "support.links.repair_process", str(file), link.name(LINK), str(folder / "audit"), str(step)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run(
+        [sys.executable, *words], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def killed_at(link: Mesh, folder: Path, after: Callable[[], None]) -> int:
+    """Kill a repair at seeded steps, among them the first and some of the last ones, until none is left to die at. Return
+    how often it was killed."""
+    chance, kills, steps = random.Random(11), 0, 40
+    for step in [0, *sorted(chance.sample(range(1, steps), KILLS - 2)), steps - 1]:
+        ended = dying(link, folder, step)
+        if ended.returncode == 0:
+            break
+        assert ended.returncode == -signal.SIGKILL, ended.stderr[-3000:]
+        kills += 1
+        after()
+    return kills
+
+
+def test_a_repair_that_is_killed_again_and_again_is_run_again_and_nothing_is_twice_or_lost(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    """Its operator deletes what it has left, as its error says."""
+    link = make_link()
+    fill(link, 2000)
+    at_rest(link)
+    b, into = link.clusters["b"], f"{topic_name}.repaired"
+    original = contents(link, "a", topic_name)
+    commit(b, f"{topic_name}-g", {TopicPartition(topic_name, 0): 120, TopicPartition(topic_name, 1): 700})
+    delete_before(link.clusters["a"], topic_name, {0: 333})
+    rot_in(b.directory, topic_name, 1, random.Random(7), lambda batch: batch.size - 20).flip()
+    audited(link, tmp_path / "audit")
+
+    def delete_what_is_left() -> None:
+        if into in Admin(b.client_properties, "b").observe(into.__eq__).topics:
+            with pytest.raises(ConfigError, match="delete it if an interrupted repair left it"):
+                repair(link.handle(LINK), repair_plan(tmp_path / "audit"), lambda _: None)
+            delete(b, into)
+
+    assert killed_at(link, tmp_path, delete_what_is_left) == KILLS
+    (done,) = repair(link.handle(LINK), repair_plan(tmp_path / "audit"), lambda _: None)
+    assert (done.records, done.groups, done.groups_left) == (2000, {f"{topic_name}-g": 2}, {})
+    assert contents(link, "b", into) == original
+
+    link.rule = {"naming": {"policy": "suffix", "suffix": ".repaired"}}
+    (tmp_path / f"{link.name(LINK)}.json").unlink()
+    link.restart(LINK)
+    fill(link, 100)
+    at_rest(link)
+    now = contents(link, "b", into)
+    assert [part[:1000] for part in now] == original
+    assert [part[1000:] for part in now] == [part[-50:] for part in contents(link, "a", topic_name)]
+
+
+def test_values_that_a_killed_repair_appended_are_not_appended_again(
+    make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    link = make_link(**{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0", "segment.ms": "604800000"})
+    keys = 2500
+    fill(link, keys, keys=keys)
+    at_rest(link)
+    foreign = Producer(link.clusters["b"].client_properties)
+    for number in range(0, keys, 2):
+        foreign.produce(topic_name, b"wrong", b"%d" % number, 0)
+    assert foreign.flush(30) == 0
+    audited(link, tmp_path / "audit")
+    before = sum(map(len, contents(link, "b", topic_name)))
+    killed = killed_at(link, tmp_path, lambda: None)
+    assert killed >= 3
+    repair(link.handle(LINK), repair_plan(tmp_path / "audit"), lambda _: None)
+    assert newest(contents(link, "b", topic_name)) == newest(contents(link, "a", topic_name))
+    assert sum(map(len, contents(link, "b", topic_name))) == before + keys // 2, "each value once"
+    link.restart(LINK)
+    fill(link, 100, keys=keys)
+    at_rest(link)
+    assert newest(contents(link, "b", topic_name)) == newest(contents(link, "a", topic_name))
 
 
 def test_a_link_at_work_and_a_damaged_source_are_not_repaired(

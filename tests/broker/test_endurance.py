@@ -77,6 +77,12 @@ def test_what_an_idle_direction_receives_is_counted(found):
     assert measured["written by others into the busy cluster"] == 0.3
 
 
+def test_each_record_at_fault_is_named_with_its_offsets(found):
+    measured = found("faults", partitions=2)
+    assert measured["link, records at fault"] > 700
+    assert measured["by order, records at fault"] > 300
+
+
 def test_each_bit_that_changes_on_a_disk_is_named(found):
     measured = found("rot", partitions=4, turns=3)
     assert measured["faults put in"] == 12

@@ -13,7 +13,9 @@ from strait.audit.ledger_check import check
 from strait.audit.numbering import MappedSource, Numbering, SameOffsets, StampedCopy
 from strait.audit.ordering import Edges, compare_in_order
 from strait.audit.reading import LogSide, Pace
+from strait.audit.replicas import MOST_LOCATED, located
 from strait.audit.task_result import ChunkResult
+from strait.config.cluster import Cluster
 from strait.errors import StraitError
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
@@ -64,7 +66,21 @@ class Auditor:
             error = str(failure)
         if self._source.skipped:
             found.tally.counts["skipped", "copies"] += self._source.skipped
+        self._locate(chunk, found)
         return _result(chunk, found, tail, error, time.monotonic() - began, time.process_time() - cpu)
+
+    def _locate(self, chunk: Chunk, found: Compared) -> None:
+        """Name the replicas that hold the first damaged batches."""
+        left, facts, settings = MOST_LOCATED, chunk.facts, self._settings
+        for at, one in enumerate(found.tally.differences):
+            if one.kind == "damaged" and left:
+                left -= 1
+                cluster, topic = (
+                    (Cluster(settings.destination_properties, settings.destination), facts.copy_topic)
+                    if one.source < 0
+                    else (Cluster(settings.source_properties, settings.source), facts.topic)
+                )
+                found.tally.differences[at] = located(one, cluster, TopicPartition(topic, facts.partition))
 
     def _compared(self, chunk: Chunk) -> tuple[Compared, int]:
         facts, bounds = chunk.facts, chunk.bounds

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from strait.audit.replicas import INTACT
 from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption, YesOption
 from strait.cli.printing import confirm, echo
 from strait.cli.tables import plain_table
@@ -14,6 +15,7 @@ from strait.control.repair.carrying_out import Repaired, repair
 from strait.control.repair.plan import SUFFIX, RepairPlan, repair_plan
 from strait.state.link_handle import ConfiguredLink
 
+_SHOWN_DAMAGED = 20
 _WAYS = {"copy": "copy again", "append": "append newest values"}
 
 
@@ -54,7 +56,13 @@ def repair_(
 def _show_plan(plan: RepairPlan, output: Output, *, err: bool = False) -> None:
     if output.structured:
         shown = [
-            {"topic": one.topic, "way": one.way, "into": one.into, "differences": dict(one.differences)}
+            {
+                "topic": one.topic,
+                "way": one.way,
+                "into": one.into,
+                "differences": dict(one.differences),
+                "damaged": list(one.damaged),
+            }
             for one in plan.topics
         ]
         output.write({"audit": plan.audit.id, "link": plan.audit.link, "topics": shown})
@@ -72,6 +80,17 @@ def _show_plan(plan: RepairPlan, output: Output, *, err: bool = False) -> None:
         for one in plan.topics
     )
     plain_table(["topic", "differences", "repair", "into"], rows, err=err)
+    damaged = [line for one in plan.topics for line in one.damaged]
+    for line in damaged[:_SHOWN_DAMAGED]:
+        echo(f"damaged: {line}", err=err)
+    if len(damaged) > _SHOWN_DAMAGED:
+        echo(f"and {len(damaged) - _SHOWN_DAMAGED:,} more damaged batches", err=err)
+    if any(INTACT in line for line in damaged):
+        echo(
+            "where a replica is intact, no repair is needed: make its broker the leader, have the other broker fetch its "
+            "replica again, and audit again",
+            err=err,
+        )
 
 
 def _show(one: Repaired, link: str) -> None:

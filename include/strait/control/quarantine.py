@@ -31,7 +31,6 @@ from strait.state.quarantine_replay import in_source_order, targets
 from strait.text import readable
 from strait.waiting import unix_ms
 
-
 _LOOKED_AT = 100  # newest offsets in which a settlement is searched for
 _MOST_BYTES = 64 << 20
 

@@ -105,6 +105,29 @@ def leaders(properties: Mapping[str, str], cluster: str, topics: Iterable[str]) 
     }
 
 
+class Replica(NamedTuple):
+    """A replica of a partition. ``address`` None: its broker is not alive."""
+
+    broker: int
+    address: Address | None
+    leads: bool
+
+
+def replicas(properties: Mapping[str, str], cluster: str, place: TopicPartition) -> list[Replica]:
+    """Return the replicas of a partition, the leader's first. Raises ClusterUnavailable, NotAuthorized."""
+    with any_broker(properties, cluster) as connection:
+        reply = metadata(connection, [place.topic])
+    addresses = _addresses(reply)
+    found = [
+        Replica(node, addresses.get(node), node == item.leader_id)
+        for topic in reply.topics
+        for item in topic.partitions
+        if item.partition_index == place.partition
+        for node in item.replica_nodes
+    ]
+    return sorted(found, key=lambda one: (not one.leads, one.broker))
+
+
 def _addresses(reply: Any) -> dict[int, Address]:
     return {broker.node_id: (str(broker.host), int(broker.port)) for broker in reply.brokers}
 

@@ -19,7 +19,7 @@ from kafka.protocol.admin import (
 from strait.errors import ClusterUnavailable, ProtocolError
 from strait.model import TopicPartition
 from strait.net import error_policy
-from strait.net.brokers import any_broker, broker_at, every_address, metadata, until_answered
+from strait.net.brokers import Address, any_broker, broker_at, every_address, metadata, until_answered
 from strait.net.handshake import CLIENT_ID, Connection
 from strait.pieces import pieces
 
@@ -39,9 +39,17 @@ def partition_bytes(
     """
     found: dict[TopicPartition, int] = {}
     for connection in _every_broker(properties, cluster):
-        for partition, size in _sizes(connection, sorted(partitions)):
+        for partition, size, _ in _on_disks(connection, sorted(partitions)):
             found[partition] = max(size, found.get(partition, 0))
     return found
+
+
+def log_directory(properties: Mapping[str, str], cluster: str, broker: Address, partition: TopicPartition) -> str:
+    """Return the directory of this broker that holds its replica of a partition; "" if that may not be read. Raises as
+    `partition_bytes`."""
+    with broker_at(properties, cluster, broker) as connection:
+        found = [directory for _, _, directory in _on_disks(connection, [partition])]
+    return f"{found[0]}/{partition}" if found else ""
 
 
 def quotas(properties: Mapping[str, str], cluster: str, key: str) -> dict[str, float]:
@@ -88,7 +96,8 @@ def await_topic_everywhere(
     until_answered(ask, timeout_seconds)
 
 
-def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator[tuple[TopicPartition, int]]:
+def _on_disks(connection: Connection, partitions: list[TopicPartition]) -> Iterator[tuple[TopicPartition, int, str]]:
+    """Yield each replica that the broker has, with its size in bytes, and its log directory."""
     for piece in pieces(partitions, _PARTITIONS_AT_ONCE):
         asked: dict[str, list[int]] = {}
         for topic, number in piece:
@@ -105,7 +114,8 @@ def _sizes(connection: Connection, partitions: list[TopicPartition]) -> Iterator
             for topic in directory.topics:
                 for item in topic.partitions:
                     if not item.is_future_key:
-                        yield TopicPartition(topic.name, item.partition_index), int(item.partition_size)
+                        place = TopicPartition(topic.name, item.partition_index)
+                        yield place, int(item.partition_size), str(directory.log_dir)
 
 
 def _every_broker(properties: Mapping[str, str], cluster: str) -> Iterator[Connection]:

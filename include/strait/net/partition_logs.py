@@ -9,7 +9,7 @@ from kafka.protocol.consumer import ListOffsetsResponse
 from strait.errors import ClusterUnavailable, CorruptBatch, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy, offsets
-from strait.net.brokers import Brokers, Leader, leaders, until_answered
+from strait.net.brokers import Address, Brokers, Leader, leaders, until_answered
 from strait.net.handshake import Connection
 from strait.wire import error_codes, fetch
 from strait.wire.batch import CONTROL, TRANSACTIONAL, Batch, split_batches
@@ -81,10 +81,11 @@ class RawPart(NamedTuple):
 
 class PartitionLogs:
     """The partition logs of one cluster. Keeps a connection to each leader that it has queried, until the context
-    exits."""
+    exits. ``broker``: read the replicas of this broker instead of the leaders (KIP-392)."""
 
-    def __init__(self, properties: Mapping[str, str], cluster: str) -> None:
+    def __init__(self, properties: Mapping[str, str], cluster: str, broker: Address | None = None) -> None:
         self._brokers = Brokers(properties, cluster)
+        self._broker = broker
         self._cluster = cluster
         self._leaders: dict[TopicPartition, Leader] = {}
 
@@ -162,6 +163,8 @@ class PartitionLogs:
         return offset
 
     def _leader(self, place: TopicPartition) -> Connection:
+        if self._broker is not None:
+            return self._brokers.at(self._broker)
         if place not in self._leaders:
             self._leaders |= leaders(self._brokers.properties, self._cluster, [place.topic])
         leader = self._leaders.get(place)

@@ -25,11 +25,16 @@ def compare_chunks(spec_path: str, settings: str, chunks: Iterator[Chunk]) -> It
             yield failed(chunk, f"{type(error).__name__}: {error}")
 
 
+def give_way() -> None:
+    """Lower this process's priority for CPU to that of an audit."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
 @lru_cache(maxsize=1)
 def _auditor(spec_path: str, settings: str) -> Auditor:
     """Return this process's auditor. Its connections serve all chunks that the process compares. From now on the process
     gives way to others of its host."""
-    os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+    give_way()
     spec = AppSpec.read(Path(spec_path))
     spec.require_version()
     ends = spec.source_name, spec.source, spec.destination_name, spec.destination

@@ -85,7 +85,7 @@ def test_an_audit_has_a_lower_priority_than_a_link(launcher: Make, spec_path: Pa
     one = launcher("sleep 600")
     spec = AppSpec.read(spec_path)
     here = os.getpriority(os.PRIO_PROCESS, 0)
-    for audit, nicer in ((None, 0), (AuditJob(id="x", directory="/tmp", request=AuditRequest()), NICENESS)):
+    for audit, nicer in ((None, 0), (AuditJob(id="x", directory="audits", request=AuditRequest()), NICENESS)):
         spec.model_copy(update={"audit": audit}).write(spec_path)
         one.submit(NAME, spec_path, Spark())
         sleeper = eventually(

@@ -1,7 +1,7 @@
 """The topics that an audit found different, and how each can be repaired."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,6 +24,7 @@ class TopicRepair:
         way: ``copy``: into a new topic; ``append``: the newest values of keys, to a compacted topic itself.
         into: the topic that is written.
         differences: kind -> records, without an explanation on record.
+        damaged: the damaged batches, with the brokers whose replicas have them, as text.
         partitions: of the audit.
     """
 
@@ -32,6 +33,7 @@ class TopicRepair:
     way: Way
     into: str
     differences: Mapping[str, int]
+    damaged: tuple[str, ...]
     partitions: tuple[AuditedPartition, ...]
 
 
@@ -64,7 +66,11 @@ def repair_plan(directory: Path, topics: Collection[str] = ()) -> RepairPlan:
         raise ConfigError(where, [f"found no difference without an explanation in {name}" for name in wrong])
     return RepairPlan(
         audit,
-        tuple(_repair(audit, name, counts) for name, counts in sorted(found.items()) if not topics or name in topics),
+        tuple(
+            _repair(audit, name, counts, tuple(_damaged(results, name)))
+            for name, counts in sorted(found.items())
+            if not topics or name in topics
+        ),
     )
 
 
@@ -77,7 +83,15 @@ def _differences(results: Collection[ChunkResult]) -> dict[str, Counter[str]]:
     return found
 
 
-def _repair(audit: AuditPlan, topic: str, differences: Mapping[str, int]) -> TopicRepair:
+def _damaged(results: Collection[ChunkResult], topic: str) -> Iterator[str]:
+    for one in {(one.partition, one.first): one for one in results if one.topic == topic}.values():
+        for difference in one.differences:
+            if difference.kind == "damaged" and not difference.explained:
+                offset = difference.copy if difference.source < 0 else difference.source
+                yield f"{topic}-{one.partition}: batch at offset {offset:,}: {difference.detail}"
+
+
+def _repair(audit: AuditPlan, topic: str, differences: Mapping[str, int], damaged: tuple[str, ...]) -> TopicRepair:
     partitions = tuple(one for one in audit.partitions if one.topic == topic)
     copy, compacted = partitions[0].copy_topic, any(one.copy_compacted for one in partitions)
     return TopicRepair(
@@ -86,6 +100,7 @@ def _repair(audit: AuditPlan, topic: str, differences: Mapping[str, int]) -> Top
         "append" if compacted else "copy",
         copy if compacted else copy + SUFFIX,
         dict(differences),
+        damaged,
         partitions,
     )
 

@@ -1,0 +1,80 @@
+"""Of a damaged batch the replicas are named that hold it, each by its broker and directory."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from strait.embedded.kafka import Cluster
+from strait.kafka.admin import Admin, NewTopic
+from strait.model import TopicPartition
+from strait.net.brokers import Replica, replicas
+from support.fixtures.waiting import eventually
+from support.kafka.records import read_all
+from support.kafka.rot import rot_in
+from support.kafka.segments import segments
+from support.kafka.topics import create
+from support.links.auditing import audit_copies
+
+pytestmark = pytest.mark.broker
+
+RECORDS = 500
+
+
+def copies(source: Cluster, destination: Cluster, topic: str, replication: int) -> list[Replica]:
+    """Write equal records to both; return the destination's replicas once all of them have them."""
+    create(source, topic)
+    Admin(destination.client_properties, "b").create([NewTopic(topic, 1, replication)])
+    for cluster in (source, destination):
+        producer = Producer(cluster.client_properties | {"batch.num.messages": 50, "linger.ms": 20})
+        for number in range(RECORDS):
+            producer.produce(topic, b"value %d" % number, timestamp=1_700_000_000_000 + number)
+        assert producer.flush(60) == 0
+    eventually(lambda: len(read_all(destination, topic, 1)[0]) == RECORDS, what="all is written")
+    paths = segments(destination.directory, topic, 0)
+    assert len(paths) == replication
+    eventually(lambda: len({path.stat().st_size for path in paths}) == 1, what="the followers have it")
+    return replicas(destination.client_properties, "b", TopicPartition(topic, 0))
+
+
+def test_a_damaged_replica_is_named_by_its_broker_and_a_follower_only_if_the_leader_is_damaged(
+    clusters: Any, three_brokers: Cluster, topic_name: str
+) -> None:
+    leader, *followers = copies(clusters.source, three_brokers, topic_name, 3)
+    names = {topic_name: topic_name}
+    everywhere = rot_in(three_brokers.directory, topic_name, 0, random.Random(3), lambda batch: batch.size - 20)
+    paths = {one.broker: path for one in (leader, *followers) for path in everywhere.files if _is_of(path, one.broker)}
+    assert len(paths) == 3
+
+    def details(*brokers: int) -> str:
+        with everywhere._replace(files=[paths[one] for one in brokers]):
+            found = audit_copies(clusters.source, three_brokers, names, "order").differences
+        (damaged,) = [one for one in found if one["kind"] == "damaged"]
+        assert damaged["copy"] == everywhere.batch.base_offset
+        return str(damaged["detail"])
+
+    intact = ", ".join(str(one.broker) for one in followers)
+    told = details(leader.broker)
+    assert told == (
+        f"destination; on broker {leader.broker} (leader, {paths[leader.broker].parent}); intact on broker {intact}"
+    )
+    assert "so on all replicas" in details(*paths)
+    with everywhere._replace(files=[paths[followers[0].broker]]):
+        found = audit_copies(clusters.source, three_brokers, names, "order")
+    assert found.body["verdict"] == "equal", "only the leader is read"
+
+
+def _is_of(path: Path, broker: int) -> bool:
+    return f"broker-{broker}" in path.parts
+
+
+def test_of_a_topic_with_one_replica_it_is_said_that_there_is_no_other(clusters: Any, topic_name: str) -> None:
+    copies(clusters.source, clusters.destination, topic_name, 1)
+    with rot_in(clusters.source.directory, topic_name, 0, random.Random(4), lambda batch: batch.size - 20):
+        found = audit_copies(clusters.source, clusters.destination, {topic_name: topic_name}, "offset").differences
+    (damaged,) = [one for one in found if one["kind"] == "damaged"]
+    assert damaged["source"] >= 0
+    assert damaged["detail"].startswith("source; on broker 1 (leader, ")
+    assert damaged["detail"].endswith("), its only replica")
