@@ -72,7 +72,7 @@ class Quarantine:
         self._keeps_settled = keeps_settled
         self._contents = Contents(keeps_settled=keeps_settled)
         self._next = 0
-        self._start = self._began = -1
+        self._open_from = self._began = -1
 
     def contents(self) -> Contents:
         """Return all records that are committed now; each call reads only those that are new since the previous one. A
@@ -92,12 +92,12 @@ class Quarantine:
         Args:
             most_offsets: read at most this number of the newest offsets, and about 64 MB.
         """
-        self._start, end = log_range(*self._link.destination, self._topic)
+        start, end = log_range(*self._link.destination, self._topic)
         newest, size, read = Contents(keeps_settled=False), 0, 0
-        for message in self._read(max(self._start, end - _LOOKED_AT)):
+        for message in self._read(max(start, end - _LOOKED_AT)):
             newest.apply(message.offset(), message.key(), message.value(), _headers(message))
             size, read = size + len(message), read + 1
-        self._next = max(self._start, newest.open_from)
+        self._open_from = self._next = max(start, newest.open_from)
         if most_offsets is not None:
             fitting = _MOST_BYTES * read // size if size else most_offsets
             self._next = max(self._next, end - min(most_offsets, max(_LOOKED_AT, fitting)))
@@ -106,7 +106,7 @@ class Quarantine:
     @property
     def unread(self) -> int:
         """Number of offsets before those that `contents` has read which may hold unresolved records."""
-        return max(0, self._began - max(self._start, self._contents.open_from))
+        return max(0, self._began - max(self._open_from, self._contents.open_from))
 
     def open_places(self) -> tuple[list[int], int]:
         """Return the offsets of the unresolved records among those that were read, and the offset after these."""
