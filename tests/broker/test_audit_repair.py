@@ -176,11 +176,10 @@ def dying(link: Mesh, folder: Path, step: int) -> "subprocess.CompletedProcess[s
     )
 
 
-def killed_at(link: Mesh, folder: Path, after: Callable[[], None]) -> int:
-    """Kill a repair at seeded steps, among them the first and some of the last ones, until none is left to die at. Return
-    how often it was killed."""
-    chance, kills, steps = random.Random(11), 0, 40
-    for step in [0, *sorted(chance.sample(range(1, steps), KILLS - 2)), steps - 1]:
+def killed_at(link: Mesh, folder: Path, after: Callable[[], None], steps: int) -> int:
+    """Kill a repair at seeded steps, spread over so many, until none is left to die at. Return how often it was killed."""
+    chance, kills = random.Random(11), 0
+    for step in (chance.randrange(steps * number // KILLS, steps * (number + 1) // KILLS) for number in range(KILLS)):
         ended = dying(link, folder, step)
         if ended.returncode == 0:
             break
@@ -210,7 +209,7 @@ def test_a_repair_that_is_killed_again_and_again_is_run_again_and_nothing_is_twi
                 repair(link.handle(LINK), repair_plan(tmp_path / "audit"), lambda _: None)
             delete(b, into)
 
-    assert killed_at(link, tmp_path, delete_what_is_left) == KILLS
+    assert killed_at(link, tmp_path, delete_what_is_left, 42) == KILLS
     (done,) = repair(link.handle(LINK), repair_plan(tmp_path / "audit"), lambda _: None)
     assert (done.records, done.groups, done.groups_left) == (2000, {f"{topic_name}-g": 2}, {})
     assert contents(link, "b", into) == original
@@ -238,7 +237,7 @@ def test_values_that_a_killed_repair_appended_are_not_appended_again(
     assert foreign.flush(30) == 0
     audited(link, tmp_path / "audit")
     before = sum(map(len, contents(link, "b", topic_name)))
-    killed = killed_at(link, tmp_path, lambda: None)
+    killed = killed_at(link, tmp_path, lambda: None, 21)
     assert killed >= 3
     repair(link.handle(LINK), repair_plan(tmp_path / "audit"), lambda _: None)
     assert newest(contents(link, "b", topic_name)) == newest(contents(link, "a", topic_name))
