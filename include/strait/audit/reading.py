@@ -22,7 +22,7 @@ from strait.wire.rebatch import without_aborted
 READ_BYTES = 4 << 20
 _MARKER_BYTES = 100  # a transaction marker takes 78
 _REQUEST_SECONDS = 0.05
-"""Under a budget, one request asks for no more than the budget allows in this time: a broker that sends megabytes at once
+"""Under a budget, one request asks for no more than the budget allows in this time: a broker that sends megabytes together
 delays the records of a link that are produced meanwhile."""
 _LEAST_BYTES = 1 << 16
 _BEYOND = 1 << 16  # offsets; more than a batch usually has

@@ -1,7 +1,7 @@
 """Names the replicas of a partition that hold a damaged batch: each is read on its own, since brokers let consumers read
 followers (KIP-392).
 
-No request tells which segment file holds an offset: it is the one whose name is the highest number up to the offset.
+No request returns the segment file that holds an offset: it is the one whose name is the highest number up to the offset.
 """
 
 from collections.abc import Iterator

@@ -74,7 +74,7 @@ class _Stored(BaseModel):
 
     @property
     def gives_way(self) -> bool:
-        """Whether the application has a low priority for CPU, since what else runs on its hosts is more urgent."""
+        """Whether the application has a low priority for CPU, since other applications of its hosts are more urgent."""
         return False
 
     @property

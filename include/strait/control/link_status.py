@@ -207,7 +207,7 @@ def _heard(state: StateReader, quiet: Set[tuple[str, int]], seconds: float) -> S
 
 
 def _with_quarantined(found: LinkStatus, link: ConfiguredLink) -> LinkStatus:
-    """Add unresolved records in quarantine. Reads what follows the resolved ones, at most `QUARANTINE_READ` offsets, and
+    """Add unresolved records in quarantine. Reads the records after the resolved ones, at most `QUARANTINE_READ` offsets, and
     only if a rule quarantines records."""
     if not found.quarantines:
         return found

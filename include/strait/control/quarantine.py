@@ -62,8 +62,8 @@ class Quarantine:
     it.
 
     Args:
-        keeps_settled: False: `contents` has only unresolved records. What it reads grows with these, not with all that were
-            ever quarantined. A record that is quarantined again after it was resolved then counts as unresolved.
+        keeps_settled: False: `contents` has only unresolved records. The amount that it reads grows with these, not with all
+            that were ever quarantined. A record that is quarantined again after it was resolved then counts as unresolved.
     """
 
     def __init__(self, link: LinkHandle, *, keeps_settled: bool = True) -> None:
@@ -87,7 +87,7 @@ class Quarantine:
         return self._contents
 
     def skip_settled(self, most_offsets: int | None = None) -> None:
-        """Have `contents` begin at the first record that may be unresolved, by the newest settlement.
+        """Have `contents` start at the first record that may be unresolved, by the newest settlement.
 
         Args:
             most_offsets: read at most this number of the newest offsets, and about 64 MB.

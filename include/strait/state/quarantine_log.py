@@ -2,7 +2,7 @@
 
 The outcome for a quarantined record is another record of the topic, a *settlement*, without key and value; its headers
 name the offset that it resolves, and an offset before which every record is resolved by then: readers of unresolved
-records begin there. Nothing is ever removed from the topic.
+records start there. Nothing is ever removed from the topic.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 _ADDED = ("topic", "partition", "offset", "timestamp_ms", "destination", "reason", "detail", "quarantined_at_ms")
 _OUTCOMES: Mapping[str, Outcome] = {"replayed": "replayed", "dropped": "dropped"}
 _SETTLEMENT = ("settles", "outcome", "settled_at_ms")
-_OPEN_FROM = PREFIX + "open_from"  # before those of `_SETTLEMENT`, where earlier versions ignore it
+_OPEN_FROM = PREFIX + "open_from"  # before those of `_SETTLEMENT`: earlier versions ignore it there
 
 
 class Entry(NamedTuple):
@@ -119,9 +119,7 @@ class Contents:
 
     def entries(self) -> list[Entry]:
         """Return all entries, in the order in which they were quarantined."""
-        first = (
-            0 if self._keeps_settled else self.open_from
-        )  # an earlier one can only be the copy of one that is not known
+        first = 0 if self._keeps_settled else self.open_from  # an earlier one repeats an entry that is not known
         entries = ((key, entry) for key, entry in self._entries.items() if entry.at >= first)
         return [entry._replace(settled=self._settled.get(key, "")) for key, entry in entries]
 
