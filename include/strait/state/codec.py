@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from strait.json_text import value_of
+from strait.state import bounds
 from strait.state.audit_records import Audit, TopicResult
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupSyncReport
@@ -41,6 +43,7 @@ from strait.state.schema import Loss, LossAcknowledgement, OffsetMapping, Plan, 
 
 _V = 1
 _SHOWN = 200  # maximum characters of foreign text in an error
+_KEY_BYTES = 8_000  # a few names of at most 249 characters, and an application's of 2,000
 _OURS = b'{"v":%d,' % _V
 Value = TypeVar(
     "Value",
@@ -67,10 +70,6 @@ Model = TypeVar("Model", bound=BaseModel)
 
 class Unreadable(ValueError):
     """A record that this version cannot read; the message has the reason."""
-
-
-class _Versioned(BaseModel):
-    v: object
 
 
 SlotReport = Report | ReportChanges | TrafficReport | FailureReport
@@ -202,6 +201,8 @@ def decode_key(kind: type[Model], raw: bytes | None) -> Model:
     """Decode a key. Raises Unreadable."""
     if raw is None:
         raise Unreadable("the record has no key")
+    if len(raw) > _KEY_BYTES:
+        raise Unreadable(f"its key has {len(raw):,} bytes, and no key has more than {_KEY_BYTES:,}")
     return _strict(kind, raw, "key")
 
 
@@ -221,9 +222,14 @@ def decode(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
 
 
 def _decoded(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Value:
-    version = _V if raw_value.startswith(_OURS) else _version(raw_value)
-    if version != _V:
-        raise Unreadable(f"it has v {repr(version)[:_SHOWN]}, and this version of Strait reads v {_V}")
+    try:
+        bounds.check_size(kind, raw_value)
+        version = _V if raw_value.startswith(_OURS) else _version(raw_value)
+        if version != _V:
+            raise Unreadable(f"it has v {repr(version)[:_SHOWN]}, and this version of Strait reads v {_V}")
+        bounds.check_fields(kind, raw_value)
+    except bounds.TooMuch as error:
+        raise Unreadable(str(error)) from None
     value = _strict(kind, raw_value, "value")
     if isinstance(value, OffsetMapping):
         try:
@@ -237,9 +243,10 @@ def _decoded(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Valu
 
 def _version(raw_value: bytes) -> object:
     try:
-        return _Versioned.model_validate_json(raw_value).v
-    except ValidationError:
+        value = value_of(raw_value)
+    except ValueError:
         return _V  # not a Strait record: the schema gives the exact error
+    return value.get("v", _V) if isinstance(value, dict) else _V
 
 
 def is_of_groups(key: bytes) -> bool:

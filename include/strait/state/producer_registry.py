@@ -7,6 +7,7 @@ from strait.state.codec import Unreadable, decode, decode_key, is_of_moved_copie
 from strait.state.keys import MovedCopiesKey, ProducerKey
 from strait.state.moved_copies import MovedCopies
 from strait.state.schema import Registration
+from strait.state.troubles import Troubles
 
 
 class Registrations:
@@ -16,12 +17,12 @@ class Registrations:
     def __init__(self) -> None:
         self._known: dict[int, Registration] = {}
         self._moved_in: dict[tuple[str, str], MovedCopies] = {}
-        self._troubles: dict[bytes | None, str] = {}
+        self._troubles: Troubles[str] = Troubles()
 
     @property
     def trouble(self) -> str:
         """The error for the first record that cannot be read and was not replaced since; "" if there is none."""
-        return next(iter(self._troubles.values()), "")
+        return self._troubles.first or ""
 
     def all(self) -> Collection[Registration]:
         return self._known.values()
@@ -32,7 +33,7 @@ class Registrations:
 
     def apply(self, raw_key: bytes | None, raw_value: bytes | None, offset: int) -> None:
         """Apply the record at this offset."""
-        self._troubles.pop(raw_key, None)
+        self._troubles.end(raw_key)
         try:
             if is_of_moved_copies(raw_key):
                 self._apply_moved_in(raw_key, raw_value)
@@ -45,7 +46,7 @@ class Registrations:
                 self._known[registration.producer_id] = registration
         except Unreadable as error:
             if raw_value is not None:
-                self._troubles[raw_key] = f"the record at offset {offset} cannot be read: {error}"
+                self._troubles.add(raw_key, f"the record at offset {offset} cannot be read: {error}")
 
     def _apply_moved_in(self, raw_key: bytes | None, raw_value: bytes | None) -> None:
         if raw_value is None:

@@ -24,12 +24,13 @@ from strait.config import naming
 from strait.errors import ClusterError, ClusterUnavailable, PlanConflict, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
 from strait.kafka.verified import identify
+from strait.state.bounds import bound_of
 from strait.state.codec import encode
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, LossAcknowledgement, OffsetMapping, Plan
 from strait.state.signing import Keys, Proof, with_key
 
-_LARGEST_PLAN_BYTES = 100 << 20  # before compression; the topic accepts about a tenth of that, compressed
+_LARGEST_PLAN_BYTES = bound_of(Plan).bytes + (1 << 10)  # before compression: the largest readable value, and its key
 _TAKING_OVER = "taking over the control of the link"
 _MARKER_PAUSE_SECONDS = 0.02
 _FIRST_MS = 1

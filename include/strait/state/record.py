@@ -18,9 +18,12 @@ Told = Annotated[str, AfterValidator(lambda text: printable(text[:TOLD_CHARACTER
 _MOST: Mapping[str, int] = {"_ms": 253_402_300_799_999, "_seconds": 10**9, "": (1 << 63) - 1}
 """Maximum by the end of a field's name: times up to the year 9999, the last one of dates; durations; and 64 bits."""
 
+_FAILING_FAST = ("tuple", "list", "dict", "set", "frozenset")
+
 
 def _bounded(schema: Any, field: str = "") -> Any:
-    """Return the schema with bounds for integers that set none."""
+    """Return the schema with bounds for integers that set none, and with lists that end at their first error: a million of
+    errors would take gigabytes."""
     if isinstance(schema, list | tuple):
         return type(schema)(_bounded(each, field) for each in schema)
     if not isinstance(schema, dict):
@@ -31,9 +34,10 @@ def _bounded(schema: Any, field: str = "") -> Any:
     if schema.get("type") == "model-fields":
         fields = {name: _bounded(each, name) for name, each in schema["fields"].items()}
         return schema | {"fields": fields}
-    return {
+    bounded = {
         key: each if key in ("metadata", "serialization") else _bounded(each, field) for key, each in schema.items()
     }
+    return bounded | {"fail_fast": True} if schema.get("type") in _FAILING_FAST else bounded
 
 
 class Record(BaseModel):

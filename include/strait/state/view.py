@@ -21,6 +21,7 @@ from strait.state.runs import RunsByPartition
 from strait.state.schema import Loss, LossAcknowledgement, OffsetMapping, Plan
 from strait.state.signing import Headers, Keys, Proof
 from strait.state.slot_reports import SlotReports
+from strait.state.troubles import Troubles
 
 Kind = Literal["plan", "map", "reports", "losses"]
 
@@ -132,17 +133,17 @@ class StateView:
         self.reports = SlotReports()
         self.group_sync: GroupSyncReport | None = None
         self.losses = LossLog(most_losses)
-        self._troubles: dict[Kind, dict[bytes | None, StateError]] = defaultdict(dict)
+        self._troubles: dict[Kind, Troubles[StateError]] = defaultdict(Troubles)
 
     def trouble(self, *kinds: Kind) -> StateError | None:
         """Return the error for the first record of these kinds that could not be read and was not replaced since."""
-        return next((error for kind in kinds for error in self._troubles[kind].values()), None)
+        return next((error for kind in kinds if (error := self._troubles[kind].first) is not None), None)
 
     def apply(
         self, kind: Kind, raw_key: bytes | None, raw_value: bytes | None, place: Place, headers: Headers = ()
     ) -> bool:
         """Apply one record; return whether anything changed, including errors."""
-        had_trouble = self._troubles[kind].pop(raw_key, None) is not None
+        had_trouble = self._troubles[kind].end(raw_key)
         if raw_value is None:
             return self._forget(kind, raw_key) or had_trouble
         try:
@@ -165,11 +166,12 @@ class StateView:
         self._not_read("map", raw_key, Place(naming.map_topic(self._link), 0, offset), error)
 
     def _not_read(self, kind: Kind, raw_key: bytes | None, place: Place, error: Unreadable) -> None:
-        self._troubles[kind][raw_key] = StateError(
+        trouble = StateError(
             f"link {self._link}: reading its state: the record at {place} cannot be read: {error}",
             hint="the last good state stays active; upgrade Strait if a newer one wrote it, "
             "else write a good record or a tombstone under the same key",
         )
+        self._troubles[kind].add(raw_key, trouble)
 
     def _take_plan(self, plan: Plan, proof: Proof) -> None:
         if plan.link != self._link:
