@@ -142,6 +142,13 @@ def test_a_transformation_that_cannot_be_made_says_why(rows: DataFrame, transfor
     assert why in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["${env:HOME}", "${system:user.home}", "${spark:spark.app.name}", "${spark.app.name}"])
+def test_text_in_an_expression_is_what_it_says(rows: DataFrame, text: str) -> None:
+    """Spark would put secrets of the driver's environment there, for whoever may edit a link's topics."""
+    plan = through(rows, TopicTransform(value=f"'<{text}>'"))._jdf.queryExecution().analyzed().toString()
+    assert f"<{text}>" in plan
+
+
 def test_properties_that_results_depend_on_must_be_straits(rows: DataFrame) -> None:
     topics, raw = [Transformed("t", with_where("v.id > 1"))], rows.sparkSession.createDataFrame([], TO_SPARK)
     assert subject.evaluated(raw, topics).columns == ["slot"]

@@ -28,7 +28,7 @@ from strait.config.settings import Copies, Name, Settings
 from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
 from strait.config.topics import BackfillBudget, Budget, Naming, NamingRule, Rule, Topics
-from strait.config.transform import Fields, Format, Transform
+from strait.config.transform import Fields, Format, Transform, foreign_secrets
 from strait.config.validation import did_you_mean, read_yaml, validated
 from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError
@@ -331,9 +331,11 @@ def _unknown_clusters(name: str, link: Mapping[str, Any], clusters: Mapping[str,
 
 
 def with_topics(link: Link, topics: Topics, *, where: str) -> Link:
-    """Return the link with another ``topics`` block. Raises ConfigError if it names task groups that the link lacks."""
+    """Return the link with another ``topics`` block, from elsewhere than its links file. Raises ConfigError if it names
+    task groups that the link lacks, or secrets that the links file does not give to the link."""
     changed = link.model_copy(update={"topics": topics})
-    if problems := list(changed.group_problems()):
+    given, own = ([rule.transform for rule in each.rules] for each in (topics, link.topics))
+    if problems := [*changed.group_problems(), *foreign_secrets(given, own)]:
         raise ConfigError(where, problems)
     return with_origin(changed, TOPICS, where)
 

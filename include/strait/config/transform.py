@@ -4,7 +4,7 @@ Only its form is checked here. The application's driver checks whether Spark acc
 function of the record (`strait.spark.evaluating`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -14,6 +14,20 @@ from strait.config.settings import Settings
 
 Expression = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"\S")]
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+
+
+def foreign_secrets(given: Iterable["Transform | None"], own: Iterable["Transform | None"]) -> Iterator[str]:
+    """Yield a line for each file that the rules of a topics block from elsewhere refer to, and the rules of the links file do
+    not: its author could have any file of the host written to a topic.
+
+    Args:
+        given: the transformation of each rule.
+    """
+    known = {reference for each in own if each is not None for reference in each.secrets.values()}
+    for number, transform in enumerate(given):
+        for name, reference in () if transform is None else transform.secrets.items():
+            if reference not in known:
+                yield f"rules.{number}.transform.secrets.{name}: the links file gives this link no such secret"
 
 
 class Format(Settings):

@@ -36,9 +36,10 @@ SETTINGS = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.legacy.timeParserPolicy",
     "spark.sql.session.timeZone",
+    "spark.sql.variable.substitute",
 )
-"""Spark properties that must be Strait's own (strait/launch/spark.properties): results depend on them, and the delay of each
-row."""
+"""Spark properties that must be Strait's own (strait/launch/spark.properties): results, the delay of each row and
+the data that expressions can read depend on them."""
 _MOST_DETAIL = 500
 
 

@@ -33,6 +33,33 @@ def plan_of(made_of: Link) -> Plan:
     return draft.as_plan(link="shop", group="default", version=7, producer_id=1, now_ms=0)
 
 
+def masked(reference: str, **given: object) -> dict[str, object]:
+    transform = {"key": "sha2(secret.salt, 256)", "secrets": {"salt": reference}}
+    return {"include": ["old"], "rules": [{"match": "old"}, {"match": "ol.", "transform": transform}]} | given
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["${directory:/etc:shadow}", "${directory:/run/secrets:kafka-password}", "${directory:/run/secrets/..:salt}"],
+)
+def test_whoever_edits_topics_has_no_file_of_the_host_written_to_them(reference: str) -> None:
+    given = parse_topics(json.dumps(masked(reference)), where=VARIABLE)
+    for own in (link(), link(topics=masked("${directory:/run/secrets:salt}"))):
+        with pytest.raises(ConfigError) as refused:
+            with_topics(own, given, where=VARIABLE)
+        assert refused.value.problems == (
+            "rules.1.transform.secrets.salt: the links file gives this link no such secret",
+        )
+
+
+def test_edited_topics_may_use_the_secrets_of_the_links_file() -> None:
+    salt = "${directory:/run/secrets:salt}"
+    given = parse_topics(json.dumps(masked(salt, include=["old", "older"])), where=VARIABLE)
+    own = link(topics=masked(salt))
+    assert with_topics(own, given, where=VARIABLE).topics == given
+    assert in_force(own, plan_of(with_topics(own, given, where=VARIABLE))).link.topics == given
+
+
 def test_topics_of_a_variable_are_in_force_for_whoever_has_the_file_alone() -> None:
     base = link()
     found = in_force(base, plan_of(steered(base)))
