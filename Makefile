@@ -133,8 +133,40 @@ wheel: $(INSTALLED) ## Build the package, build/strait-….whl; `pip install` it
 	ls build/*.whl
 	$(done)
 
+RELEASE ?= build/release
+
+# Equal sources give equal files: the times in them are those of the commit, or 1980 outside of a checkout, and compiled code
+# has no paths.
+.PHONY: release
+release: $(INSTALLED) sbom ## Build what a release has into build/release: source archive, package, archive for clusters, bill of materials, checksums
+	$(call step,release)
+	$(FIND_UV)
+	rm -rf $(RELEASE)
+	mkdir -p $(RELEASE)
+	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) CFLAGS=-g0
+	"$$uv" build --quiet --out-dir $(RELEASE) .
+	rm -f $(RELEASE)/.gitignore
+	$(BIN)/python -m strait.launch.package $(RELEASE)/strait-package.tar.gz
+	cp build/sbom.json $(RELEASE)
+	(cd $(RELEASE) && sha256sum * >SHA256SUMS)
+	cat $(RELEASE)/SHA256SUMS
+	$(done)
+
 COMPILE = "$$uv" pip compile --quiet --universal --python-version 3.11 --no-annotate --generate-hashes \
 	--custom-compile-command "make lock" $(ARGS)
+
+# What the tests use is as it always is; what Strait runs on is as old as requirements*.txt allow.
+OLDEST := tests/unit/state tests/unit/wire tests/unit/engine tests/unit/config tests/unit/kafka tests/unit/cli tests/unit/page
+
+.PHONY: oldest
+oldest: $(INSTALLED) ## Try the oldest versions that requirements*.txt allow, in .venv-oldest (15 minutes)
+	$(call step,oldest versions)
+	$(FIND_UV)
+	"$$uv" venv --quiet --allow-existing --python $(BIN)/python .venv-oldest
+	"$$uv" pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct -r requirements-dev.txt
+	"$$uv" pip install --quiet --python .venv-oldest/bin/python --no-deps --editable .
+	.venv-oldest/bin/python -m pytest -n0 $(or $(ARGS),$(OLDEST))
+	$(done)
 
 .PHONY: lock
 lock: $(INSTALLED) ## Resolve requirements*.txt into requirements*.lock; newer versions: make lock ARGS=--upgrade

@@ -9,7 +9,8 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-SHARED = ("dags", "plugins", "spark_jobs", "docs/monitoring", "docker/maintenance.sh")
+LOCKS = ("requirements.lock", "requirements-msk.lock")  # of the libraries that an application's archive has
+SHARED = ("dags", "plugins", "spark_jobs", "docs/monitoring", "docker/maintenance.sh", *LOCKS)
 
 
 class WithShared(build_py):

@@ -2,12 +2,10 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import strait
 from strait.launch.package import build
 from strait.launch.yarn.commands import Commands
 from strait.launch.yarn.launcher import YarnLauncher
@@ -29,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnSite]:
 def package(site: YarnSite, tmp_path_factory: pytest.TempPathFactory) -> str:
     """What `make package` writes, in HDFS."""
     archive = tmp_path_factory.mktemp("package") / "strait.tar.gz"
-    build(archive, Path(strait.__file__).resolve().parents[2])
+    build(archive)
     there = f"{site.cluster.files}/strait.tar.gz"
     Commands(site.yarn).require_fs("uploading the package", "-put", str(archive), there)
     return there

@@ -6,11 +6,14 @@ cluster.
                   replicate.py  the entry point of the driver
                   package.json  versions
 
-``python -m strait.launch.package ARCHIVE`` writes it; `make package` runs it.
+``python -m strait.launch.package ARCHIVE`` writes it, from a checkout and from an installed package; `make package` runs it.
+Equal versions give equal archives.
 """
 
+import gzip
 import importlib.util
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -20,6 +23,7 @@ import tempfile
 from pathlib import Path
 
 import strait
+from strait.config.home import shared
 from strait.errors import SetupError, StraitError
 from strait.launch.base import REPLICATE
 
@@ -58,8 +62,8 @@ exec python{_VERSION} "$@"
 """
 
 
-def build(archive: Path, project: Path) -> None:
-    """Write the archive, with the versions in the project's requirements.lock.
+def build(archive: Path) -> None:
+    """Write the archive, with Strait as it runs here and the versions in its requirements.lock.
 
     Raises:
         SetupError: a library cannot be installed, or the archive cannot be written.
@@ -69,8 +73,8 @@ def build(archive: Path, project: Path) -> None:
         packages = environment / "packages"
         signs = importlib.util.find_spec(SIGNER.replace("-", "_").removesuffix("_python")) is not None
         lock, more = ("requirements-msk.lock", (SIGNER,)) if signs else ("requirements.lock", ())
-        _install(packages, "--constraint", project / lock, *LIBRARIES, *more)
-        _install(packages, "--no-deps", project)
+        _install(packages, "--constraint", shared() / lock, *LIBRARIES, *more)
+        _add_strait(packages)
         (environment / "bin").mkdir()
         (environment / "bin" / "python").write_text(_PYTHON, encoding="utf-8")
         (environment / "bin" / "python").chmod(0o755)
@@ -81,9 +85,13 @@ def build(archive: Path, project: Path) -> None:
         partial = archive.with_name(f".{archive.name}")
         try:
             # Most of it is compiled code: a higher level would take four times as long to save a tenth of the size.
-            with tarfile.open(partial, "w:gz", compresslevel=1) as tar:
-                for path in sorted(environment.iterdir()):
-                    tar.add(path, path.name)
+            with (
+                partial.open("wb") as file,
+                gzip.GzipFile("", "wb", 1, file, mtime=0) as packed,
+                tarfile.open(fileobj=packed, mode="w") as tar,
+            ):
+                for path in sorted(environment.rglob("*")):
+                    tar.add(path, str(path.relative_to(environment)), recursive=False, filter=_of_nobody)
             partial.replace(archive)
         except OSError as error:
             raise SetupError(f"package {archive}: writing it: {error.strerror}") from error
@@ -91,22 +99,43 @@ def build(archive: Path, project: Path) -> None:
             partial.unlink(missing_ok=True)
 
 
+def _add_strait(packages: Path) -> None:
+    """Add Strait: a checkout is built, and the files of an installed package are copied."""
+    checkout = shared()
+    if (checkout / "pyproject.toml").is_file():
+        _install(packages, "--no-deps", checkout)
+        for unwanted in ("bin", f"strait-{strait.__version__}.dist-info"):  # the path of the checkout, and times
+            shutil.rmtree(packages / unwanted, ignore_errors=True)
+    else:
+        here = Path(strait.__file__).resolve().parent
+        shutil.copytree(here, packages / here.name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Remove attributes that differ from build to build: times, owners, and the builder's umask."""
+    member.mtime = int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))  # 1980, the first year of a wheel's times
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.mode = 0o755 if member.mode & 0o100 else 0o644
+    return member
+
+
 def _install(target: Path, *what: str | Path) -> None:
     beside = Path(sys.executable).with_name("uv")
     uv = str(beside) if beside.is_file() else shutil.which("uv")
     tool = [uv, "pip"] if uv else [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     python = ["--python", sys.executable] if uv else []
-    command = [*tool, "install", "--quiet", *python, "--target", str(target), *map(str, what)]
+    command = [*tool, "install", "--quiet", "--no-compile", *python, "--target", str(target), *map(str, what)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split()[-60:])
-        raise SetupError(f"package: {tool[0]}: {said}", hint="run `make install` first")
+        raise SetupError(f"package: {tool[0]}: {said}")
 
 
 def main() -> int:
     archive = Path(sys.argv[1]).resolve()
     try:
-        build(archive, Path(strait.__file__).resolve().parents[2])
+        build(archive)
     except StraitError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -34,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSite]:
 def package(site: StandaloneSite) -> Path:
     """What `make package` writes."""
     archive = site.folder / "package.tar.gz"
-    build(archive, Path(strait.__file__).resolve().parents[2])
+    build(archive)
     return archive
 
 
