@@ -3,12 +3,12 @@
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from strait.cli.applications import OTHER_HOME, launchers
-from strait.cli.options import ChosenLink, link_command
+from strait.cli.options import ChosenLink, Output, OutputOption, link_command
 from strait.cli.printing import echo
 from strait.config import naming
 from strait.config.home import home
@@ -30,6 +30,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", help="Lines from the end of each log.", min=0)] = 20,
     standby: Annotated[bool, typer.Option("--standby", help="Of the applications that stand by instead.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Print what is appended, until Ctrl-C.")] = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the logs of a link's Spark applications.
 
@@ -37,11 +38,16 @@ def logs(
     printed on stderr.
     """
     name, asked = link.name, link.load().settings
+    if follow and output.structured:
+        raise ConfigError("command line", [f"--follow has no end, so it cannot be one document of {output}"])
     if group is not None and group not in asked.groups:
         raise ConfigError(f"link {name}", [f"has no task group {group!r}; groups: {', '.join(sorted(asked.groups))}"])
     found = _newest(name, asked, [group] if group is not None else sorted(asked.groups), standby=standby)
     if not found:
         raise NoLog(f"link {name}: no application has a log in {home()}", hint=OTHER_HOME)
+    if output.structured:
+        output.write({"link": name, "logs": [_as_data(of, *one, lines) for of, one in found.items()]})
+        return
     for task_group, (launcher, application) in found.items():
         echo(f"group {task_group}: {application.log}", err=True)
         for line in _last(launcher.log_tail(application), lines):
@@ -65,6 +71,11 @@ def _newest(name: str, link: Link, groups: list[str], *, standby: bool) -> Mappi
             if group not in found or found[group][1].submitted_at_ms < one.submitted_at_ms:
                 found[group] = launcher, one
     return found
+
+
+def _as_data(group: str, launcher: Launcher, application: Application, lines: int) -> dict[str, Any]:
+    last = list(_last(launcher.log_tail(application), lines))
+    return {"group": group, "application": application.name, "log": str(application.log), "lines": last}
 
 
 def _last(text: str, lines: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from strait.cli.options import ChosenLink, link_command, seconds
+from strait.cli.options import ChosenLink, Output, OutputOption, link_command, seconds
 from strait.cli.printing import echo
 from strait.control.link_status import LinkStatus, link_groups
 from strait.control.reaching import Reaching
@@ -17,6 +17,7 @@ from strait.planning.status.figures import records_behind
 from strait.planning.status.up_to import UpTo
 from strait.reasons import Reason
 from strait.state.link_handle import ConfiguredLink
+from strait.text import plural
 
 _POLL_SECONDS = 1.0
 _PROGRESS_SECONDS = 5.0
@@ -64,13 +65,23 @@ def wait(
         float,
         typer.Option("--timeout", help="Give up after this.", parser=seconds, metavar="DURATION", show_default="10m"),
     ] = 600.0,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Wait until a link has caught up, runs or is stopped.
 
     Reports progress on stderr every 5 s. Exits with 1 if the timeout ends first.
     """
+    began = time.monotonic()
     with _check(link.load(), wanted, to, topics or ()) as check:
-        _wait(link.name, wanted, check, timeout)
+        left = _wait(link.name, check, timeout)
+    if output.structured:
+        seconds_taken = round(time.monotonic() - began, 3)
+        result = {"link": link.name, "for": str(wanted), "reached": not left, "missing": left}
+        output.write(result | {"seconds": seconds_taken})
+    if left:
+        raise WaitTimeout(f"link {link.name}: not {wanted} within {timeout:g} s: {left}")
+    if not output.structured:
+        echo(f"link {link.name}: {wanted}")
 
 
 @contextmanager
@@ -87,7 +98,8 @@ def _check(link: ConfiguredLink, wanted: Wanted, to: str | None, topics: Sequenc
             yield reaching.look
 
 
-def _wait(name: str, wanted: Wanted, check: Callable[[], str], timeout: float) -> None:
+def _wait(name: str, check: Callable[[], str], timeout: float) -> str:
+    """Return why the link is not in the wanted state after this time; "" once it is."""
     deadline = time.monotonic() + timeout
     show_at = time.monotonic() + _PROGRESS_SECONDS
     while True:
@@ -95,12 +107,9 @@ def _wait(name: str, wanted: Wanted, check: Callable[[], str], timeout: float) -
             left = check()
         except (ClusterUnavailable, StateError) as error:  # scripts also wait for a cluster that is starting
             left = str(error)
-        if not left:
-            echo(f"link {name}: {wanted}")
-            return
         now = time.monotonic()
-        if now >= deadline:
-            raise WaitTimeout(f"link {name}: not {wanted} within {timeout:g} s: {left}")
+        if not left or now >= deadline:
+            return left
         if now >= show_at:
             show_at = now + _PROGRESS_SECONDS
             echo(f"link {name}: {left}", err=True)
@@ -121,7 +130,7 @@ def not_caught_up(status: LinkStatus) -> str:
     waiting = f", waiting: {', '.join(reasons)}" if reasons else ""
     found = status.summary
     lag = records_behind(found.lag_records, found.lag_unknown)
-    text = f"{len(behind)} of {len(rows)} partitions have not caught up, {lag}"
+    text = f"{len(behind)} of {plural(len(rows), 'partition has', 'partitions have')} not caught up, {lag}"
     if found.held_back_records:
         text += f", {found.held_back_records:,} held back by open transactions"
     return text + waiting

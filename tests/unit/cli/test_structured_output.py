@@ -1,0 +1,51 @@
+"""`strait wait` and `strait logs` for scripts."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from strait.cli.main import app
+
+FILE = {
+    "clusters": {"a": {"bootstrap.servers": "h:1"}, "b": {"bootstrap.servers": "h:2"}},
+    "links": {"l": {"source": "a", "destination": "b", "topics": {"include": ["t"]}}},
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    (tmp_path / "links.yaml").write_text(yaml.safe_dump(FILE))
+
+    def command(*words: str) -> Result:
+        return CliRunner().invoke(app, [*words, "-f", str(tmp_path / "links.yaml")])
+
+    return command
+
+
+@pytest.mark.parametrize("left", ["", "1 of 2 partitions has not caught up"])
+def test_a_wait_tells_whether_its_state_was_reached(run, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
+    monkeypatch.setattr("strait.cli.wait._check", lambda *_: nullcontext(lambda: left))
+    result = run("wait", "l", "--timeout", "0s", "-o", "json")
+    (line,) = result.stdout.splitlines()
+    told = json.loads(line)
+    assert told.pop("seconds") >= 0
+    assert told == {"schema_version": 1, "link": "l", "for": "caught-up", "reached": not left, "missing": left}
+    assert (result.exit_code == 0) is (not left)
+    text = run("wait", "l", "--timeout", "0s")
+    assert text.stdout == ("" if left else "link l: caught-up\n")
+
+
+def test_logs_are_one_document(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = SimpleNamespace(log_tail=lambda _: "one\ntwo\nthree\n")
+    found = {"default": (launcher, SimpleNamespace(name="strait-l", log="/logs/1.log"))}
+    monkeypatch.setattr("strait.cli.logs._newest", lambda *_, **__: found)
+    told = json.loads(run("logs", "l", "-n", "2", "--json").stdout)
+    one = {"group": "default", "application": "strait-l", "log": "/logs/1.log", "lines": ["two", "three"]}
+    assert told == {"schema_version": 1, "link": "l", "logs": [one]}
+    assert "no end" in str(run("logs", "l", "--follow", "-o", "yaml").exception)
