@@ -30,6 +30,18 @@ def listed(items: Sequence[str]) -> str:
     return ", ".join(items[:_LISTED_MOST]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def plural(count: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, and with a verb if that follows: ``plural(1, "topic")`` is `1 topic`,
+    ``plural(2_000, "topic is", "topics are")`` is `2,000 topics are`. ``many``: default by the rules of English."""
+    return f"{count:,} {one if count == 1 else many or _many(one)}"
+
+
+def _many(one: str) -> str:
+    if one.endswith("y") and one[-2:-1] not in "aeiou":
+        return f"{one[:-1]}ies"
+    return f"{one}es" if one.endswith(("s", "x", "ch", "sh")) else f"{one}s"
+
+
 class Readable(NamedTuple):
     """A record's bytes as human-readable text. ``size``: number of all bytes, of which ``text`` has the first ``shown``."""
 

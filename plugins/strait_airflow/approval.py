@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from strait.text import plural
 from strait_airflow.noticing import Judged
 from strait_airflow.page_address import page_address
 from strait_airflow.verdict import Incident, note_lines, verdict_of
@@ -112,7 +113,7 @@ def _unanswered(link: str, shown: "ShownPlan", store: "Store", ti: "XComs") -> s
 
 
 def _waiting(shown: "ShownPlan") -> str:
-    return f"{len(shown.effects)} changes wait for approval, and the next run asks again"
+    return f"{plural(len(shown.effects), 'change waits', 'changes wait')} for approval, and the next run asks again"
 
 
 def _rejected(link: str) -> dict[str, Any]:
@@ -144,6 +145,10 @@ def _body(shown: "ShownPlan") -> str:
 
     lines = [printable(line) for line in shown.text.splitlines()]
     more = len(lines) - _BODY_LINES_MOST
-    cut = [*lines[:_BODY_LINES_MOST], f"... and {more} more lines, which `strait plan` shows"] if more > 0 else lines
+    cut = (
+        [*lines[:_BODY_LINES_MOST], f"... and {plural(more, 'more line')}, which `strait plan` shows"]
+        if more > 0
+        else lines
+    )
     fence = "`" * max(2, *(len(run) for line in cut for run in re.findall("`+", line)), 0) + "`"
     return "\n".join([fence, *cut, fence])

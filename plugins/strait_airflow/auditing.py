@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from strait.text import plural
 from strait_airflow.page_address import page_address
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
     for one in body["differences"][:_LINES_MOST]:
         log.warning("%s", one)
     text = (
-        f"link {link}: verdict {body['verdict']}, {body['records']:,} records compared, "
-        f"{sum(body['unexplained'].values()):,} differences, certificate {ended.directory}/certificate.json"
+        f"link {link}: verdict {body['verdict']}, {plural(body['records'], 'record')} compared, "
+        f"{plural(sum(body['unexplained'].values()), 'difference')}, certificate {ended.directory}/certificate.json"
     )
     if body["verdict"] == "different":
         raise_for(text, retriable=False)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from strait.text import plural
 from strait.waiting import unix_ms
 from strait_airflow.noticing import ACTED, WORK, Acted, reasons_of
 from strait_airflow.steps import ASK, Run, Steps, begin, last
@@ -137,7 +138,7 @@ def apply(link: str, store: Store | None = None, *, may_ask: bool = False) -> tu
         logged(shortened("\n".join(line for line in text.splitlines() if line not in before)))
         line = _summary(text.splitlines())
         if outcome.pending:
-            line += f"; {len(outcome.pending)} changes wait for approval"
+            line += f"; {plural(len(outcome.pending), 'change waits', 'changes wait')} for approval"
         return line, not (outcome.refused or outcome.pending)
 
 

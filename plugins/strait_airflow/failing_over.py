@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from strait.text import plural
 from strait_airflow.page_address import page_address
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def unfence(link: str, wave: "Wave") -> str:
 
     with airflow_errors():
         record, lifted = failover.unfence(link_of(link), _tell, run_dag, wave)
-    return f"link {link}: failover {record.id}, {record.outcome}: {lifted} ACLs removed"
+    return f"link {link}: failover {record.id}, {record.outcome}: {plural(lifted, 'ACL')} removed"
 
 
 def rehearse(link: str, by: str, reason: str = "", wave: "Wave | None" = None) -> str:

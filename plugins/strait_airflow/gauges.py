@@ -6,6 +6,7 @@ Tags distinguish links and topics. Plain StatsD drops tags, so use its DogStatsD
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from strait.text import plural
 from strait.waiting import unix_ms
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ def measure(
         send(status, topics, missing)
         lines += [str(topic) for topic in topics]
         if missing:
-            lines.append(f"group {group}: {missing} partitions wait for their destination")
+            lines.append(
+                f"group {group}: {plural(missing, 'partition waits', 'partitions wait')} for their destination"
+            )
         if found.stopped:
             continue
         if silent := [slot.silence for slot in status.slots if slot.silent]:

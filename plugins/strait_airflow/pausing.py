@@ -4,6 +4,7 @@ losses."""
 import logging
 from typing import Literal
 
+from strait.text import plural
 from strait_airflow.page_address import page_address
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ def change(link: str, action: Action, what: str, reason: str, by: str, count: in
         scope, of = Scope.parse(what), link_of(link)
         if action == "acknowledge":
             said = acknowledging.acknowledge(of, scope.topic, by=by, reason=reason, count=count)
-            return f"link {link}: {said.count} losses are acknowledged by {by}"
+            return f"link {link}: {plural(said.count, 'loss is', 'losses are')} acknowledged by {by}"
         if action == "pause":
             done = pausing.pause(of, scope, by=by, reason=reason)
         elif action == "resume":

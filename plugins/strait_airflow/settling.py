@@ -4,6 +4,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from strait.text import plural
+
 log = logging.getLogger(__name__)
 
 _LINES_MOST = 50
@@ -30,14 +32,14 @@ def settle(asked: Mapping[str, Any], by: str) -> str:
             into = quarantine.targets(found, asked["to"] or None) if action == "replay" else {}
             for entry in found[:_LINES_MOST]:
                 log.info("%s%s: %s: %s", entry, _into(into, entry.topic), entry.reason, entry.detail)
-            return f"link {link}: {action} would settle {len(found)} records"
+            return f"link {link}: {action} would settle {plural(len(found), 'record')}"
         with quarantine.settling() as settling:
             found = quarantine.unsettled(chosen)
             if action == "replay":
                 done = settling.replay(found, quarantine.targets(found, asked["to"] or None))
             else:
                 done = settling.drop(found)
-    return f"link {link}: {action} by {by}: settled {done} records"
+    return f"link {link}: {action} by {by}: settled {plural(done, 'record')}"
 
 
 def _into(places: Mapping[str, str], topic: str) -> str:

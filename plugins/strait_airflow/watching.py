@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from strait.text import plural
 from strait.waiting import unix_ms
 from strait_airflow.noticing import AWAY, Finding
 
@@ -206,7 +207,7 @@ class _Selected:
         new, dropped = now.keys() - then.keys(), then.keys() - now.keys()
         selected, deselected = new & before.source.partitions.keys(), dropped & self.source.partitions.keys()
         grown = [
-            f"{name} {then[name]} to {now[name]} partitions"
+            f"{name} {then[name]} to {plural(now[name], 'partition')}"
             for name in sorted(now.keys() & then.keys())
             if now[name] != then[name]
         ]

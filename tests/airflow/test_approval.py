@@ -89,7 +89,7 @@ def test_nothing_is_done_until_somebody_approves_and_then_just_that(link, cluste
     name = APPROVED["responded_by_user"]["name"]
     assert note(link, found, APPROVED) == [
         f"approved by {name}",
-        "done: plan 1: 2 partitions of 1 topics on 1 slots, 0 waiting",
+        "done: plan 1: 2 partitions of 1 topic on 1 slot, 0 waiting",
     ]
     assert copies(clusters, link) == [link]
     with pytest.raises(AirflowSkipException, match="no change needs approval"):

@@ -227,8 +227,8 @@ def test_quarantined_records_are_replayed(link, links_file, clusters):
     replayed = f"{link}-replayed"
     Admin(clusters.destination.client_properties, "b").create([NewTopic(replayed, 1, 1)])
     chosen = {"task_id": "t", "link": link, "topic": link, "to": replayed}
-    assert "would settle 1 records" in StraitReplayQuarantineOperator(**chosen, preview=True).execute(CONTEXT)
-    assert "by DAG nightly: settled 1 records" in StraitReplayQuarantineOperator(**chosen).execute(CONTEXT)
+    assert "would settle 1 record" in StraitReplayQuarantineOperator(**chosen, preview=True).execute(CONTEXT)
+    assert "by DAG nightly: settled 1 record" in StraitReplayQuarantineOperator(**chosen).execute(CONTEXT)
     left = Quarantine(StraitHook(link).get_conn()).contents().entries()
     assert [entry for entry in left if not entry.settled] == []
 

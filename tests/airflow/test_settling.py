@@ -54,7 +54,7 @@ def test_a_dry_run_names_the_records_and_settles_none(clusters, asked, caplog):
 
 
 def test_only_the_records_that_were_chosen_are_dropped(clusters, asked):
-    assert "drop by ann: settled 1 records" in settle(asked | {"topic": "payments"}, "ann")
+    assert "drop by ann: settled 1 record" in settle(asked | {"topic": "payments"}, "ann")
     assert "settled 0 records" in settle(asked | {"partition": 1}, "ann")
     assert left(clusters, asked["link"]) == [7, 8]
     assert "settled 2 records" in settle(asked | {"reason": "batch_refused"}, "ann")

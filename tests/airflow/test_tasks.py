@@ -137,7 +137,7 @@ def test_work_that_was_done_is_news_when_it_is_there_again(link, spark_submit_is
 
 @pytest.mark.core
 def test_apply_creates_and_publishes_once(link, clusters):
-    assert control.apply(link)[0].startswith("plan 1: 2 partitions of 1 topics")
+    assert control.apply(link)[0].startswith("plan 1: 2 partitions of 1 topic")
     assert control.apply(link)[0].startswith("plan 1 stays as it is")
 
 
@@ -148,7 +148,7 @@ def test_a_run_does_all_there_is_to_do_and_then_the_watch_is_quiet(link, spark_s
     first = fire(watch(link, store))
     assert first["plan"]
     assert first["reasons"] == ["no run has acted upon this link yet"]
-    assert act(link, [first], store).startswith("plan 1: 2 partitions of 1 topics")
+    assert act(link, [first], store).startswith("plan 1: 2 partitions of 1 topic")
     lines = [record.getMessage() for record in caplog.records if record.name == "strait_airflow.control"]
     assert len(lines) == len(set(lines)), "each line once"
     assert fire(watch(link, store), within_seconds=8) is None

@@ -38,6 +38,7 @@ from strait.planning.plan.pauses import Scope
 from strait.planning.waves import Wave
 from strait.state.failover_records import Failover, FailoverStep
 from strait.state.link_handle import ConfiguredLink
+from strait.text import plural
 from strait.wire import error_codes
 from support.fixtures.waiting import eventually
 from support.kafka.groups import Reader, commit, committed
@@ -253,7 +254,7 @@ def test_what_was_done_is_taken_back_where_producers_go_on(secured: Secured, top
         until_ready(link)
         writer, written = Writer(link), threading.Event()
         before = rules()
-        with pytest.raises(FailoverStopped, match=rf"fence: 1 topics have no ACL that allows anything: {topic_name}; "):
+        with pytest.raises(FailoverStopped, match=rf"fence: 1 topic has no ACL that allows anything: {topic_name}; "):
             run(link, fenced)  # a DENY would keep out more than it names
         assert rules() == before
         admin.add_acls_each([TopicAcl(topic_name, "LITERAL", "User:another", "*", "WRITE", "ALLOW")]).or_raise()
@@ -408,7 +409,7 @@ def test_what_is_not_moved_of_groups_is_named(make_link: MakeLink, topic_name: s
     ):
         (detail,) = (step.detail for step in record.steps if step.name == "groups")
         assert f"in topics that the link does not copy: {group} ({other})" in detail
-        assert f"whose names begin with strait.: strait.{group}" in detail
+        assert f"1 group whose name begins with strait.: strait.{group}" in detail
     record = run(link)
     assert (record.outcome, record.groups, record.groups_exact, verdicts(record)["groups"]) == ("done", 1, 1, "warning")
     assert committed(link.clusters["b"], f"strait.{group}", topic_name) == {}
@@ -420,7 +421,7 @@ def test_members_that_have_committed_nothing_are_seen(make_link: MakeLink, topic
     Writer(link).write(20)
     reader = Reader(link.clusters["a"], f"{topic_name}-silent", topic_name)
     reader.read(10)
-    with pytest.raises(FailoverStopped, match=f"1 groups have members on the source: {topic_name}-silent"):
+    with pytest.raises(FailoverStopped, match=f"1 group has members on the source: {topic_name}-silent"):
         run(link, replace(QUICK, timeout_seconds=5.0))
     reader.leave()
     assert run(link).groups_exact == 1
@@ -440,7 +441,7 @@ def test_what_holds_it_up_is_named_and_a_dry_run_changes_nothing(make_link: Make
     found = verdicts(record)
     assert (found["copying"], found["consumers"]) == ("failed", "waiting")
     details = {step.name: step.detail for step in record.steps}
-    assert f"1 groups have members on the source: {group}" in details["consumers"]
+    assert f"1 group has members on the source: {group}" in details["consumers"]
     assert "partitions" in details["copying"], details
     assert not stopped(link)
     assert failovers.history(link.handle(LINK)) == []
@@ -537,7 +538,10 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
         assert of_topic.seconds is not None and of_topic.seconds > 0
         assert [(group.group, group.continues) for group in record.group_list] == [(f"{topic_name}-kept", "unknown")]
         lines = screen(record, "b:1")
-        assert any(f"{record.rpo_records:,} offsets that were seen: {topic_name}" in line for line in lines)
+        assert any(
+            f"{plural(record.rpo_records or 0, 'offset that was', 'offsets that were')} seen: {topic_name}" in line
+            for line in lines
+        )
         assert stopped(link)
         again = run(link, kind="unplanned")
         assert (again.id != record.id, again.missing, again.rpo_seconds) == (True, record.missing, record.rpo_seconds)
@@ -595,7 +599,7 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
         "audited": "warning",
         "reverse": "warning",
     }
-    assert "the offsets of 1 groups were committed under other names" in details["shadow"]
+    assert "the offsets of 1 group were committed under other names" in details["shadow"]
     assert "the next record is the same on both sides in 2 partitions" in details["records"]
     assert (record.score, record.groups, record.groups_exact, record.rpo_records) == (89, 1, 0, 0)
     with ConsumerGroups(link.clusters["b"].client_properties, "b") as groups:
@@ -612,7 +616,7 @@ def test_a_rehearsal_touches_nobody_and_scores_what_is_missing(make_link: MakeLi
     proven = failovers.rehearse(link.handle(LINK), QUICK, lambda _: None)
     (step,) = (step for step in proven.steps if step.name == "audited")
     assert step.verdict == "done", step.detail
-    assert "all records of 1 of 1 topics" in step.detail
+    assert "all records of 1 of 1 topic" in step.detail
     assert proven.score == 89
     reader.read(20)
     reader.leave()
@@ -700,9 +704,9 @@ def test_topics_move_in_waves_while_the_link_copies_the_others(make_link: MakeLi
     assert (record.wave_topics, record.topics_left, [item.topic for item in record.topics]) == ((first,), 1, [first])
     assert {item.group: item.continues for item in record.group_list} == dict.fromkeys(groups, "exactly")
     assert not stopped(link)
-    assert f"link {name} still copies 1 other topics: strait failover {name}" in "\n".join(next_steps(record, ""))
+    assert f"link {name} still copies 1 other topic: strait failover {name}" in "\n".join(next_steps(record, ""))
     assert left_behind(record) == [
-        f"1 topics are paused on link {name}: {first}: strait resume {name} TOPIC lets it copy one again"
+        f"1 topic is paused on link {name}: {first}: strait resume {name} TOPIC lets it copy one again"
     ]
     for group in groups:
         assert committed(clusters["b"], group, first) == {0: 20}
@@ -720,7 +724,7 @@ def test_topics_move_in_waves_while_the_link_copies_the_others(make_link: MakeLi
     assert committed(clusters["b"], both, first) == {0: 3}
     assert stopped(link)
     assert rest.still_paused == (first,)
-    paused = f"1 topics that earlier waves moved are still paused: {first}: strait start copies none of them before"
+    paused = f"1 topic that earlier waves moved is still paused: {first}: strait start copies none of them before"
     assert f"{paused} strait resume {name} TOPIC" in "\n".join(screen(rest, ""))
     assert run(link).still_paused == (first,)
     assert read_all(clusters["a"], second, 2) == read_all(clusters["b"], second, 2)

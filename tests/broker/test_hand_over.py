@@ -159,7 +159,7 @@ def test_a_link_that_was_killed_hands_over_what_its_copy_holds(
     strait = CommandLine(tmp_path, link.settings)
     offsets_topic = f"{link.name}-offsets"
     assert "ahead" in strait("export", link.name, code=1)
-    assert "replicates 1 topics" in strait("export", link.name, "--to-connect", offsets_topic, code=2)
+    assert "replicates 1 topic" in strait("export", link.name, "--to-connect", offsets_topic, code=2)
     link.publish(stopped=True)
     written = strait("export", link.name, "--to-connect", offsets_topic, "--cluster", "a")
     assert f"{topic_name},0,100,{topic_name},100,exact" in written

@@ -87,7 +87,7 @@ def test_a_topic_that_cannot_be_created_fails_the_command_and_no_other_topic(own
     done = strait(tmp_path, "apply")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "refused   small:" in done.stdout
-    assert "1 partitions of 1 topics" in done.stdout
+    assert "1 partition of 1 topic" in done.stdout
 
 
 def test_a_topic_that_one_broker_lists_and_another_does_not_know_yet_has_an_id_or_is_left_out(

@@ -134,7 +134,7 @@ def test_screens_follow_the_link_in_place_and_give_the_terminal_back(
             assert shown.written.index(LEAVE) > shown.written.index(short_name.encode())
             assert CLEAR not in shown.written[shown.written.index(short_name.encode()) :], "it is drawn over"
     with screen(tmp_path, 5, "top", "-f", path) as small:
-        small.until("more lines")
+        small.until("more line")
         assert small.end(signal.SIGINT) == 0
 
 

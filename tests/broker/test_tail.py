@@ -34,6 +34,7 @@ from strait.state.link_handle import ConfiguredLink
 from strait.state.tail_records import TailRecord
 from strait.state.translation import Translator
 from strait.state.writer import StateWriter
+from strait.text import plural
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.records import Record, read_all
@@ -285,7 +286,7 @@ def test_a_topic_that_holds_anything_else_takes_no_export(make_site: Callable[..
     site.write("late", 4)
     into = f"{topic}.tail"
     Admin(mesh.clusters["b"].client_properties, "b").create([NewTopic(into, 1, 1)])
-    assert "has 1 partitions" in site.command("tail", "export", "--to", into, code=2)
+    assert "has 1 partition" in site.command("tail", "export", "--to", into, code=2)
     producer = Producer(mesh.clusters["b"].client_properties)
     producer.produce(into, b"somebody's own")
     assert producer.flush(30) == 0
@@ -607,7 +608,7 @@ def test_what_is_dropped_is_never_copied_and_all_after_it_is(make_site: Callable
     for loss in losses:
         mine = [offset for partition, offset in dropped if partition == loss["partition"]]
         assert loss["from_offset"] <= min(mine) and loss["to_offset"] > max(mine)
-        assert loss["detail"] == f"a test: entered by hand ({len(mine)} records)"
+        assert loss["detail"] == f"a test: entered by hand ({plural(len(mine), 'record')})"
 
     resume(site.handle, Scope(topic))
     resume(site.handle, Scope(topic, 1))

@@ -103,7 +103,7 @@ def test_validate_says_what_is_missing_and_what_that_costs(tmp_path: Path) -> No
         assert shown.exit_code == 0, shown.output
         assert "a as source: 2 brokers lack:" in shown.output
         assert "DescribeLogDirs: `strait plan` does not know the size of a backfill" in shown.output
-        assert "b as destination: 1 brokers lack:" in shown.output
+        assert "b as destination: 1 broker lacks:" in shown.output
         assert "DescribeProducers: each start reads the end of each destination log" in shown.output
 
         shown = CliRunner().invoke(app, ["doctor", "-f", str(file), "--json"])

@@ -229,7 +229,7 @@ def test_a_link_fails_over_while_the_others_go_on(pool: PoolRun) -> None:
         )
         before = [pool.copied(number) for number in range(GOOD)]
         told = pool.command("failover", pool.links[0], "--yes", "--reason", "test")
-        assert "1 of 1 topics" in told, told
+        assert "1 of 1 topic" in told, told
         eventually(
             lambda: all(pool.copied(number) > before[number] + 100 for number in (1, 2)), what="the others go on"
         )

@@ -13,6 +13,7 @@ from strait.config.home import home
 from strait.config.links import load
 from strait.control import audit_export, tail_export
 from strait.control.audit import require_clusters
+from strait.text import plural
 
 
 def export(
@@ -40,4 +41,4 @@ def export(
     else:
         left = found.count - exported
         gone = f"; the source has deleted {left:,} more" if left else ""
-        echo(f"exported {exported:,} records of {len(found.ranges)} partitions to file {out}{gone}")
+        echo(f"exported {plural(exported, 'record')} of {plural(len(found.ranges), 'partition')} to file {out}{gone}")

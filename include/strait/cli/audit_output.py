@@ -13,6 +13,7 @@ from strait.cli.options import Output
 from strait.cli.printing import echo
 from strait.cli.tables import plain_table
 from strait.errors import ConfigError, SetupError
+from strait.text import plural
 
 _SHOWN_DIFFERENCES = 20
 _PROGRESS_SECONDS = 5.0
@@ -53,7 +54,7 @@ def _progress_line(progress: AuditProgress) -> str:
         f"[{'#' * filled}{'.' * (width - filled)}] {progress.done:,}/{progress.chunks:,} chunks",
         "" if rate is None else f"{rate / 1e6:,.0f} MB/s",
         "" if left is None else f"{left:,.0f} s left",
-        f"{progress.unexplained:,} differences" if progress.unexplained else "",
+        f"{plural(progress.unexplained, 'difference')}" if progress.unexplained else "",
         f"{progress.failed:,} failed" if progress.failed else "",
     ]
     return "  ".join(part for part in parts if part) if progress.chunks else f"audit {progress.id}  {progress.state}"
@@ -89,9 +90,7 @@ def summary(whole: Any) -> str:
     """Return a certificate's result in one line."""
     body = whole["body"]
     size = (body["source_bytes"] + body["copy_bytes"]) / 1e9
-    return (
-        f"verdict {body['verdict']}: {body['records']:,} records, {size:,.2f} GB of both logs, sha256 {whole['sha256']}"
-    )
+    return f"verdict {body['verdict']}: {plural(body['records'], 'record')}, {size:,.2f} GB of both logs, sha256 {whole['sha256']}"
 
 
 def _counted(one: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from strait.config.home import home
 from strait.control.repair.carrying_out import Repaired, repair
 from strait.control.repair.plan import SUFFIX, RepairPlan, repair_plan
 from strait.state.link_handle import ConfiguredLink
+from strait.text import plural
 
 _SHOWN_DAMAGED = 20
 _WAYS = {"copy": "copy again", "append": "append newest values"}
@@ -44,7 +45,7 @@ def repair_(
         return
     if not yes:
         _show_plan(plan, Output.TABLE, err=True)
-        confirm(f"Repair {len(plan.topics)} topics of link {plan.audit.link}?", err=True)
+        confirm(f"Repair {plural(len(plan.topics), 'topic')} of link {plan.audit.link}?", err=True)
     done = repair(ConfiguredLink.load(config, plan.audit.link), plan, lambda line: echo(line, err=True))
     if output.structured:
         output.write([asdict(one) for one in done])
@@ -95,11 +96,13 @@ def _show_plan(plan: RepairPlan, output: Output, *, err: bool = False) -> None:
 
 def _show(one: Repaired, link: str) -> None:
     if one.way == "append":
-        echo(f"{one.topic}: appended {one.records:,} records to {one.into}; run `strait start {link}`, and audit again")
+        echo(
+            f"{one.topic}: appended {plural(one.records, 'record')} to {one.into}; run `strait start {link}`, and audit again"
+        )
         return
-    echo(f"{one.topic}: copied {one.records:,} records into {one.into}, and compared them")
+    echo(f"{one.topic}: copied {plural(one.records, 'record')} into {one.into}, and compared them")
     for group, count in sorted(one.groups.items()):
-        echo(f"group {group}: continues in {one.into} ({count} partitions)")
+        echo(f"group {group}: continues in {one.into} ({plural(count, 'partition')})")
     for group, why in sorted(one.groups_left.items()):
         echo(f"group {group}: {why}", err=True)
     echo(

@@ -17,6 +17,7 @@ from strait.demo.status import DemoStatus, demo_status
 from strait.demo.steps import Steps
 from strait.demo.up import alone, bring_up
 from strait.errors import ConfigError, SetupError
+from strait.text import plural
 
 
 class _UpByDefault(CommandGroup):
@@ -101,7 +102,7 @@ def kill(output: OutputOption = Output.TABLE) -> None:
     if output.structured:
         output.write({"pids": killed})
         return
-    echo(f"Killed {len(killed)} processes. Airflow submits the application again within seconds.")
+    echo(f"Killed {plural(len(killed), 'process')}. Airflow submits the application again within seconds.")
 
 
 @app.command(cls=Command, epilog=examples("demo down"))

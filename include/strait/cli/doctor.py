@@ -14,6 +14,7 @@ from strait.embedded.airflow_health import components_at
 from strait.errors import ConfigError, SetupError
 from strait.launch.host import Check, Verdict, checks
 from strait.net.survey import Surveyed
+from strait.text import plural
 
 
 def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
@@ -69,7 +70,7 @@ def _links(config: Path) -> Iterator[Check]:
 def _cluster(subject: str, surveyed: Surveyed) -> Check:
     if not surveyed.brokers:
         return Check(subject, Verdict.FAILED, "; ".join(surveyed.unasked.values()), "correct the cluster's properties")
-    asked = f"{len(surveyed.brokers)} brokers answer"
+    asked = f"{plural(len(surveyed.brokers), 'broker answers', 'brokers answer')}"
     if not surveyed.copies:
         names = ", ".join(need.request for need, _ in surveyed.lacks if need.is_required)
         return Check(subject, Verdict.FAILED, f"{asked}, without {names}", "upgrade them: nothing can be copied")

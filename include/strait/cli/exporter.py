@@ -19,6 +19,7 @@ from strait.exporter import TOKEN_VARIABLE
 from strait.exporter.rendering import Options, registry_of
 from strait.exporter.server import MetricsServer
 from strait.exporter.watch import LinkFollower
+from strait.text import plural
 
 _END_SECONDS = 2.0
 
@@ -83,7 +84,7 @@ def exporter(
         watch.start()
     server.start()
     scheme, host = "http" if certificate is None else "https", f"[{address}]" if ":" in address else address
-    echo(f"metrics of {len(watches)} links at {scheme}://{host}:{server.port}/metrics", err=True)
+    echo(f"metrics of {plural(len(watches), 'link')} at {scheme}://{host}:{server.port}/metrics", err=True)
     ended.wait()
     server.stop()
     for watch in watches:

@@ -18,6 +18,7 @@ from strait.planning.failover_report import left_behind, next_steps, screen
 from strait.planning.waves import Wave
 from strait.state.failover_records import Failover, FailoverStep
 from strait.state.link_handle import ConfiguredLink
+from strait.text import plural
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what each step finds now. Exits with 1 unless all hold.")
@@ -141,7 +142,7 @@ def failover(
         return
     if unfence:
         record, lifted = failovers.unfence(of, _say, wave=wave)
-        echo(f"link {name}: failover {record.id}, {record.outcome}: {lifted} ACLs removed")
+        echo(f"link {name}: failover {record.id}, {record.outcome}: {plural(lifted, 'ACL')} removed")
         return
     if unplanned and fence:
         raise ConfigError("command line", ["--fence changes the source, which --unplanned does not ask for anything"])

@@ -36,6 +36,7 @@ from strait.planning.plan.planner import Proposal
 from strait.planning.review.effects import Effects
 from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
+from strait.text import plural
 
 LOOK_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
@@ -228,7 +229,7 @@ def _require_cores(name: str, link: Link) -> None:
     cores = len(os.sched_getaffinity(0))
     if link.spark.master == "local" and slots > cores:
         raise SetupError(
-            f"link {name}: its groups have {slots} slots, each needs a core, and this process may use {cores} cores",
+            f"link {name}: its groups have {plural(slots, 'slot')}, each needs a core, and this process may use {plural(cores, 'core')}",
             hint="give its groups fewer slots, or name a Spark Standalone master",
         )
 

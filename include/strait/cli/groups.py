@@ -14,6 +14,7 @@ from strait.config.outline import link_names
 from strait.consumer_groups.sync import GroupSync
 from strait.planning.consumer_groups import MEANINGS, SHARE, SHARE_START, GroupStatus
 from strait.state.link_handle import ConfiguredLink
+from strait.text import plural
 
 
 def groups(
@@ -123,7 +124,7 @@ def _sides(item: GroupStatus) -> list[str]:
 
 def _summary(item: GroupStatus) -> str:
     states = ", ".join(f"{count} {state}" for state, count in item.states)
-    outside = f"; also in {len(item.outside)} topics that the link does not copy" if item.outside else ""
+    outside = f"; also in {plural(len(item.outside), 'topic')} that the link does not copy" if item.outside else ""
     return item.note or (f"{states}; {SHARE_START}" if item.source.kind == SHARE else states) + outside
 
 

@@ -12,7 +12,7 @@ from strait.control.acknowledging import acknowledge
 from strait.errors import ConfigError
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, LossAcknowledgement
-from strait.text import utc
+from strait.text import plural, utc
 
 
 @link_command
@@ -49,9 +49,8 @@ def losses(
     if output.structured:
         output.write([loss.model_dump() | {"acknowledged": _data(said)} for loss, said in found])
     elif made is not None:
-        echo(
-            f"link {link.name}: {made.count} losses{f' of topic {topic}' if topic else ''} are acknowledged by {made.by}"
-        )
+        of = f" of topic {topic}" if topic else ""
+        echo(f"link {link.name}: {plural(made.count, f'loss{of} is', f'losses{of} are')} acknowledged by {made.by}")
     elif found:
         _print(found)
     else:

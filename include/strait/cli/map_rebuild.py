@@ -12,6 +12,7 @@ from strait.cli.printing import confirm, echo
 from strait.cli.tables import plain_table
 from strait.control.map_rebuild import MapRebuild
 from strait.control.rebuilt import Rebuilt
+from strait.text import plural
 
 app = typer.Typer(cls=CommandGroup, help="Rebuild a lost offset map.", no_args_is_help=True)
 
@@ -48,7 +49,7 @@ def rebuild(
         if not yes:
             _show(link.name, found, Output.TABLE, err=True)
             count = sum(len(one.entries) for one in ready)
-            confirm(f"Write {count:,} entries for {len(ready):,} partitions?", err=True)
+            confirm(f"Write {plural(count, 'entry')} for {plural(len(ready), 'partition')}?", err=True)
         found = rebuilding.carry_out(found)
     _show(link.name, found, output)
     if any(one.verdict == "refused" for one in found):
@@ -81,4 +82,4 @@ def _show(link: str, found: Sequence[Rebuilt], output: Output, *, err: bool = Fa
     for one in found:
         for part in one.unknown:
             numbers = f"{one.destination}-{one.partition} offsets {part.copy_from:,} to {part.copy_to - 1:,}"
-            echo(f"unknown: {numbers} ({part.records:,} records): {part.reason}", err=err)
+            echo(f"unknown: {numbers} ({plural(part.records, 'record')}): {part.reason}", err=err)

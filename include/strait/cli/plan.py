@@ -26,7 +26,7 @@ from strait.planning.review import text
 from strait.planning.review.approval import ShownPlan
 from strait.planning.review.preview import Preview
 from strait.planning.topic_sync.actions import DeleteTopic
-from strait.text import printable
+from strait.text import plural, printable
 
 FromFileOption = Annotated[
     bool,
@@ -132,7 +132,7 @@ def apply(
         deleted = [action for action in proposal.actions if isinstance(action, DeleteTopic)]
         if deleted and shown is None and not yes and sys.stdin.isatty():
             echo(control.show(proposal).text, err=True)
-            confirm(f"Delete {len(deleted)} destination topics?", err=True)
+            confirm(f"Delete {plural(len(deleted), 'destination topic')}?", err=True)
         outcome = control.apply(proposal, stopped=stopped, shown=shown)
     if output.structured:
         output.write(outcome.as_data() | origin)

@@ -41,6 +41,7 @@ from strait.planning.review.effects import Effects
 from strait.planning.status.status import Status
 from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
+from strait.text import plural
 from strait.waiting import unix_ms
 
 BALANCE_SECONDS = 60.0
@@ -299,6 +300,6 @@ def _require_cores(name: str, pool: Pool) -> None:
     most, cores = pool.most_slots, len(os.sched_getaffinity(0))
     if pool.spark.master == "local" and most > cores:
         raise SetupError(
-            f"pool {name}: it has up to {most} slots, each needs a core, and this process may use {cores} cores",
+            f"pool {name}: it has up to {plural(most, 'slot')}, each needs a core, and this process may use {plural(cores, 'core')}",
             hint="give it fewer `slots` or `max_slots`, or name a Spark cluster as its `spark.master`",
         )

@@ -11,6 +11,7 @@ from strait.config.links import load, pool_of
 from strait.control.pool import observe
 from strait.planning.assignment.pools import place, tasks_for
 from strait.state.link_handle import ConfiguredLink
+from strait.text import plural
 
 _AT_ONCE = 8
 
@@ -45,7 +46,7 @@ def show_pool(config: Path, name: str, output: Output) -> None:
         for task in sorted(hosted)
         for seat in sorted(hosted[task])
     ]
-    echo(f"pool {name}: {len(seats)} slots of {len(found)} links in {tasks} Spark tasks")
+    echo(f"pool {name}: {plural(len(seats), 'slot')} of {plural(len(found), 'link')} in {plural(tasks, 'Spark task')}")
     plain_table([">task", "link", "group", ">slot", ">MB/s"], rows)
     for link, error in errors.items():
         echo(f"link {link}: {error}")

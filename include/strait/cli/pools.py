@@ -9,6 +9,7 @@ import typer
 from strait.cli.examples import examples
 from strait.cli.options import DEFAULT_FILE, Command, CommandGroup, ConfigOption, Output, OutputOption
 from strait.cli.printing import echo
+from strait.text import plural
 
 app = typer.Typer(cls=CommandGroup, help="Have links share a Spark application.", no_args_is_help=True)
 
@@ -47,7 +48,9 @@ def adopt(
             {"pool": pool, "links": members, "separate": dict(found.separate), "written": changes and not dry_run}
         )
         return
-    echo(f"pool {pool}: {'would run' if dry_run else 'runs'} {len(members)} links: {', '.join(members) or '-'}")
+    echo(
+        f"pool {pool}: {'would run' if dry_run else 'runs'} {plural(len(members), 'link')}: {', '.join(members) or '-'}"
+    )
     for name, why in found.separate.items():
         if name not in members:
             echo(f"link {name}: keeps Spark applications of its own: {why}")

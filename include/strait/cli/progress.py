@@ -12,6 +12,7 @@ from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status, known_total
 from strait.planning.status.words import word
 from strait.reasons import Reason
+from strait.text import plural
 from strait.waiting import unix_ms
 
 
@@ -49,8 +50,8 @@ class Progress:
         mb = UNKNOWN if sent is None else f"{sent / 1e6:,.1f}"
         self.say(
             "progress",
-            f"{copied:,} records copied, {count(rate)} records/s, {mb} MB/s, lag {at_least(lag, unknown)}; "
-            f"{len(rows) - len(waiting)} partitions, {len(waiting)} {word('waiting')}",
+            f"{plural(copied, 'record')} copied, {count(rate)} records/s, {mb} MB/s, lag {at_least(lag, unknown)}; "
+            f"{plural(len(rows) - len(waiting), 'partition')}, {len(waiting)} {word('waiting')}",
             records=copied,
             records_per_second=rate,
             bytes_per_second=sent,

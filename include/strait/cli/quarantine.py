@@ -22,7 +22,7 @@ from strait.cli.tables import plain_table
 from strait.control.quarantine import Quarantine
 from strait.errors import ConfigError
 from strait.state.quarantine_log import Chosen, Contents, Entry
-from strait.text import printable, utc
+from strait.text import plural, printable, utc
 
 app = typer.Typer(cls=CommandGroup, help="List, replay or discard rejected records.", no_args_is_help=True)
 
@@ -123,7 +123,7 @@ def replay(
         found = quarantine.unsettled(chosen)
         places = quarantine.targets(found, to)
         if found:
-            _ask(f"Write {len(found)} records into {', '.join(sorted(set(places.values())))}?", yes)
+            _ask(f"Write {plural(len(found), 'record')} into {', '.join(sorted(set(places.values())))}?", yes)
         _tell("replayed", settling.replay(found, places), output)
 
 
@@ -147,7 +147,7 @@ def drop(
     with quarantine.settling() as settling:
         found = quarantine.unsettled(chosen)
         if found:
-            _ask(f"Discard {len(found)} records?", yes)
+            _ask(f"Discard {plural(len(found), 'record')}?", yes)
         _tell("dropped", settling.drop(found), output)
 
 
@@ -170,7 +170,7 @@ def _tell(what: str, count: int, output: Output) -> None:
     if output.structured:
         output.write({what: count})
     else:
-        echo(f"{what} {count} records")
+        echo(f"{what} {plural(count, 'record')}")
 
 
 def _show(found: list[Entry], output: Output, nothing: str, into: dict[str, str] | None = None) -> None:

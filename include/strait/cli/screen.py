@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from strait.cli.consoles import PrintableConsole
+from strait.text import plural
 
 
 def keep_showing(draw: Callable[[], None], title: str, seconds: float) -> None:
@@ -58,7 +59,7 @@ class _Drawn(io.StringIO):
 def _cropped(lines: list[str], height: int) -> Text:
     if len(lines) > height:
         left_out = len(lines) - height + 1
-        lines = [*lines[: height - 1], f"... {left_out} more lines"]
+        lines = [*lines[: height - 1], f"... {plural(left_out, 'more line')}"]
     text = Text.from_ansi("\n".join(lines))
     text.no_wrap = True
     return text

@@ -32,6 +32,7 @@ from strait.planning.status.needs import late_topics
 from strait.planning.status.summary import LinkSummary
 from strait.reasons import Reason
 from strait.state.link_handle import ConfiguredLink
+from strait.text import plural
 from strait.waiting import unix_ms
 
 _REFRESH_SECONDS = 2.0
@@ -157,8 +158,8 @@ def _print(found: LinkStatus, *, by_partition: bool, wide: bool) -> None:
     print_reasons([*found.rows, *found.left_out])
     if found.quarantine_unread:
         echo(
-            f"quarantine: the newest records are counted; {found.quarantine_unread:,} older offsets, which may hold "
-            f"unresolved records, were not read; strait quarantine list {found.link} reads all"
+            f"quarantine: the newest records are counted; {plural(found.quarantine_unread, 'older offset')}, which may hold "
+            f"unresolved records, not read; strait quarantine list {found.link} reads all"
         )
     if found.source_trouble:
         echo(f"other topics of the source are unknown: {found.source_trouble}")

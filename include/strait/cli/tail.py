@@ -37,7 +37,7 @@ from strait.model import TopicPartition
 from strait.planning.tail import Extent, TailPart, as_data, described, extents
 from strait.state.schema import Loss
 from strait.state.tail_records import TailRecord, summary
-from strait.text import utc
+from strait.text import plural, utc
 
 app = typer.Typer(cls=CommandGroup, help="List, export or drop records that were never copied.", no_args_is_help=True)
 app.command("copy", cls=Command, epilog=examples("tail copy"))(copy)
@@ -110,7 +110,7 @@ def export(
     if output.structured:
         output.write({"exported": counted.total(), "to": target.partition(" ")[2]})
     else:
-        echo(f"exported {counted.total():,} records of {len(counted)} partitions to {target}")
+        echo(f"exported {plural(counted.total(), 'record')} of {plural(len(counted), 'partition')} to {target}")
 
 
 @app.command(cls=Command, epilog=examples("tail drop"))
@@ -137,12 +137,12 @@ def drop(
     found = extents(parts, reader.records(parts))
     count = sum(one.records for one in found.values())
     if count and not yes:
-        confirm(f"Drop {count:,} records of {reader.link.name}, so that they are never copied?", err=True)
+        confirm(f"Drop {plural(count, 'record')} of {reader.link.name}, so that they are never copied?", err=True)
     dropped = drop_tail(reader, found, Decision(by or myself(), reason))
     if output.structured:
         output.write({"dropped": count, "partitions": [asdict(part) for part in dropped]})
     else:
-        echo(f"dropped {count:,} records of {len(dropped)} partitions")
+        echo(f"dropped {plural(count, 'record')} of {plural(len(dropped), 'partition')}")
 
 
 def _open(link: ChosenLink, topic: str | None, partition: int | None) -> tuple[TailReader, list[TailPart]]:
@@ -189,7 +189,7 @@ def _show_parts(reader: TailReader, parts: list[TailPart], output: Output) -> No
         return
     if not shown:
         but = ", but for what was dropped" if dropped else ""
-        echo(f"link {reader.link.name}: the destination has every record of {len(parts)} partitions{but}")
+        echo(f"link {reader.link.name}: the destination has every record of {plural(len(parts), 'partition')}{but}")
         _show_dropped(dropped)
         return
 
@@ -211,7 +211,7 @@ def _show_parts(reader: TailReader, parts: list[TailPart], output: Output) -> No
             for part in shown
         ),
     )
-    echo(f"{sum(one.records for one in found.values()):,} records are on the source alone")
+    echo(f"{plural(sum(one.records for one in found.values()), 'record is', 'records are')} on the source alone")
     _show_dropped(dropped)
     for one in cut:
         echo(f"replicated in part: {described(one)}, committed {utc(one.committed_at_ms)} UTC")

@@ -25,6 +25,7 @@ from strait.control.tail_copy import copy as copy_held
 from strait.control.tail_drop import Decision
 from strait.planning.held_elsewhere import Held
 from strait.state.link_handle import ConfiguredLink
+from strait.text import plural
 
 _FROM_HELP = (
     "Another link from the same source: the records that its destination has and this link's lacks. The source, which "
@@ -57,13 +58,13 @@ def copy(
     count = sum(one.records for one in chosen)
     if count and not yes:
         to = held.mine.admin.cluster
-        confirm(f"Copy {count:,} records from {held.theirs.admin.cluster} to {to}?", err=True)
+        confirm(f"Copy {plural(count, 'record')} from {held.theirs.admin.cluster} to {to}?", err=True)
     copied = copy_held(held, chosen, Decision(by or myself(), reason))
     if output.structured:
         rows = [place._asdict() | {"records": number} for place, number in sorted(copied.items())]
         output.write({"copied": copied.total(), "partitions": rows})
     else:
-        echo(f"copied {copied.total():,} records of {len(copied)} partitions")
+        echo(f"copied {plural(copied.total(), 'record')} of {plural(len(copied), 'partition')}")
 
 
 def held_elsewhere(
@@ -103,5 +104,5 @@ def show_held(reader: HeldRecords, found: list[Held], output: Output) -> None:
     )
     count = sum(one.records for one in found)
     echo(
-        f"{there} has {count:,} records that {here} lacks: strait tail copy {reader.link.name} --from {reader.other} --reason …"
+        f"{there} has {plural(count, 'record')} that {here} lacks: strait tail copy {reader.link.name} --from {reader.other} --reason …"
     )

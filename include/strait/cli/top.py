@@ -22,6 +22,7 @@ from strait.planning.status.ranking import By, Ranked, ranked
 from strait.planning.status.status import known_total
 from strait.planning.status.summary import LinkSummary
 from strait.planning.status.words import Badge, of_partition
+from strait.text import plural
 
 _POLL_SECONDS = 0.05
 _END_SECONDS = 2.0
@@ -93,7 +94,7 @@ def _print(found: Sequence[Observation], unseen: int, by: By, most: int) -> None
     cells = [_link_cells(one, summary, losing=losing) for one, summary in zip(found, summaries, strict=True)]
     plain_table(head, cells, levels=[summary.badge.level for summary in summaries])
     if unseen:
-        echo(f"{unseen} links are still being read")
+        echo(f"{plural(unseen, 'link is', 'links are')} still being read")
     rows = ranked((status for one in found for status in one.statuses), by, most)
     if rows:
         echo()

@@ -12,6 +12,7 @@ from strait.config.links import LinksFile, load
 from strait.errors import ConfigError
 from strait.net.served import End
 from strait.net.survey import Surveyed, survey
+from strait.text import plural
 
 
 def validate(
@@ -63,8 +64,10 @@ def surveys(file: LinksFile, names: Sequence[str]) -> Iterator[tuple[str, End, S
 
 def _lines(cluster: str, end: End, surveyed: Surveyed) -> Iterator[str]:
     asked = len(surveyed.brokers)
-    verdict = "serve what Strait needs" if not surveyed.lacks else "lack:"
-    yield f"{cluster} as {end}: {asked} brokers {verdict}" if asked else f"{cluster} as {end}: no broker was asked"
+    one, many = ("serves what", "serve what") if not surveyed.lacks else ("lacks", "lack")
+    verdict = " Strait needs" if not surveyed.lacks else ":"
+    told = f"{plural(asked, f'broker {one}', f'brokers {many}')}{verdict}" if asked else "no broker was asked"
+    yield f"{cluster} as {end}: {told}"
     for need, where in surveyed.lacks:
         on = "" if len(where) == asked else f" on {', '.join(where)}"
         yield f"  {need.request}{on}: {need.cost}"

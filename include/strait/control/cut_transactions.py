@@ -10,6 +10,7 @@ from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
 from strait.planning.tail import CutTransaction, Ended, Remainders, TailPart, cut, is_complete, remainders, to_resolve
+from strait.text import plural
 from strait.wire.transaction_log import COMPLETE, PREPARE_ABORT, PREPARE_COMMIT, TransactionStep, read_step
 
 _LOG = "__transaction_state"
@@ -61,7 +62,13 @@ def cut_transactions(reader: TailReader) -> CutTransactions:
         try:
             ended, unended = _ended(reader, producers, since_ms)
         except (NotAuthorized, ProtocolError) as error:
-            return CutTransactions([], [*unknown, f"{len(producers)} producers had transactions in the tail: {error}"])
+            return CutTransactions(
+                [],
+                [
+                    *unknown,
+                    f"{plural(len(producers), 'producer had', 'producers had')} transactions in the tail: {error}",
+                ],
+            )
         transactions, unsure = cut(found, ended, begun)
         if not unsure - unended:
             break

@@ -27,6 +27,7 @@ from strait.state.link_handle import ConfiguredLink
 from strait.state.positions import ConnectOffset, Position, connect_record, read_connect
 from strait.state.schema import Plan
 from strait.state.translation import Fit
+from strait.text import plural
 
 _CONNECT_PARTITIONS = 25  # as Connect creates it
 _SECONDS = 30.0
@@ -165,7 +166,7 @@ def _require_at_rest(link: str, plans: Iterable[Plan]) -> None:
     if copying:
         raise ConfigError(
             f"link {link}",
-            [f"replicates {len(copying)} topics, such as {copying[0]}"],
+            [f"replicates {plural(len(copying), 'topic')}, such as {copying[0]}"],
             hint=f"run `strait stop {link}`",
         )
 

@@ -20,6 +20,7 @@ from strait.state.offset_map import full_sequence, locate
 from strait.state.schema import Loss
 from strait.state.tail_records import TailRecord
 from strait.state.translation import Translator
+from strait.text import plural
 from strait.wire.batch import CONTROL
 from strait.wire.records import Record, read_records
 
@@ -146,7 +147,7 @@ class HeldRecords:
         start, end = found.part.range
         aside = sum(place == found.part.place and start <= offset < end for place, offset in self._quarantined)
         if aside:
-            return f"{aside:,} records are in the quarantine of the other link"
+            return f"{plural(aside, 'record is', 'records are')} in the quarantine of the other link"
         try:
             if found.records:
                 offset = self._offset_of(there, theirs, found.first)

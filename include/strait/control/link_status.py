@@ -29,6 +29,7 @@ from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Pause
+from strait.text import plural
 
 _POLL_SECONDS = 0.2
 _FIGURES = (
@@ -112,7 +113,7 @@ class LinkStatus:
             f"topic {topic}: not in its plan" for topic in topics if topic not in {row.topic for row in self.rows}
         ]
         found += [f"{topic if number is None else f'{topic}-{number}'}: {why}" for topic, number, why in stuck[:_NAMED]]
-        found += [f"and {len(stuck) - _NAMED} partitions more"] if len(stuck) > _NAMED else []
+        found += [f"and {plural(len(stuck) - _NAMED, 'partition')} more"] if len(stuck) > _NAMED else []
         return found + ([] if topics else [need.text for need in self.needs])
 
     @property

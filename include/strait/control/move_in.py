@@ -30,6 +30,7 @@ from strait.state.positions import Positions
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping, Plan
 from strait.state.topics import ensure_state_topics
+from strait.text import plural
 from strait.waiting import unix_ms
 
 GROWTH_SECONDS = 5.0
@@ -240,7 +241,7 @@ def _pair(topic: str, copy: str, source: ClusterFacts, destination: ClusterFacts
         return f"cluster {destination.name} has no topic {copy or '(no name)'} for {topic}; set `naming` as in the other tool"
     pair = Pair(source.topics[topic], destination.topics[copy])
     if pair.destination.partitions < pair.source.partitions:
-        has = f"{pair.destination.partitions} partitions, {topic} {pair.source.partitions}"
+        has = f"{plural(pair.destination.partitions, 'partition')}, {topic} {pair.source.partitions}"
         return f"topic {copy} has {has}; add the missing ones"
     return pair
 

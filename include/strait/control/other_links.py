@@ -9,6 +9,7 @@ from strait.errors import NotAuthorized, StateError
 from strait.planning.risks.sharing import OtherLinks
 from strait.state.reader import StateReader
 from strait.state.schema import Plan
+from strait.text import plural
 
 MOST_READ = 100
 """Number of links whose plans are read."""
@@ -54,7 +55,7 @@ def other_links(properties: Mapping[str, str], cluster: str, link: str, *, most:
     names = sorted({one.link for one in registered(properties, cluster)} - {link})
     plans: dict[str, tuple[Plan, ...]] = {}
     read = names if most is None else names[:most]
-    unread = dict.fromkeys(names[len(read) :], f"only the plans of {most} links are read")
+    unread = dict.fromkeys(names[len(read) :], f"only the plans of {plural(len(read), 'link')} are read")
     for name in read:
         try:
             with StateReader(properties, cluster, name, follow=("plan",)) as state:

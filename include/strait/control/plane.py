@@ -57,6 +57,7 @@ from strait.state.safety import SAFETY_CONFIGS, durable_topics
 from strait.state.schema import Plan, Registration
 from strait.state.segments import SEGMENT_CONFIGS, segments_of
 from strait.state.topics import ensure_state_topics
+from strait.text import plural
 from strait.waiting import unix_ms
 
 GROUP = DEFAULT_GROUP
@@ -130,7 +131,7 @@ class Control:
         lines = [text.proposal_text(proposal), *(ahead or self.forecast(proposal)).lines()]
         if found and self.link.approval == "required":
             lines = [
-                f"{len(found)} changes to approve:",
+                f"{plural(len(found), 'change')} to approve:",
                 *(effect.line for effect in removals_first(found)),
                 "",
                 *lines,

@@ -21,7 +21,7 @@ from strait.state.link_handle import ConfiguredLink
 from strait.state.report_records import Report
 from strait.state.schema import Plan
 from strait.state.signing import Proof
-from strait.text import utc
+from strait.text import plural, utc
 from strait.waiting import unix_ms
 
 log = logging.getLogger(__name__)
@@ -107,8 +107,12 @@ class Supervisor:
                 continue
             cause, until_ms = self.launcher.cause(failed[0]), held_until_ms(history, now_ms)
             held = f"; it is not submitted before {utc(until_ms)} UTC" if until_ms else ""
-            more = " or more" if len(history) >= KEPT else ""
-            text = f"exited {len(failed)}{more} times within an hour, last: {cause}{held}; its log is {failed[0].log}"
+            times = (
+                plural(len(failed), "time or more", "times or more")
+                if len(history) >= KEPT
+                else plural(len(failed), "time")
+            )
+            text = f"exited {times} within an hour, last: {cause}{held}; its log is {failed[0].log}"
             found[name] = Dying(text, cause)
         return found
 

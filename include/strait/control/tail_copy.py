@@ -23,6 +23,7 @@ from strait.state.publisher import CopiedRecord, Publication
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping
 from strait.state.tail_records import TailRecord
+from strait.text import plural
 from strait.waiting import tries, unix_ms
 
 _CHUNK_RECORDS = 5_000
@@ -110,7 +111,7 @@ class _Copying:
             to_offset=to_offset,
             at_ms=now_ms,
             action="continued",
-            detail=f"{self._decision.by}: {self._decision.reason} ({records} records from link {self._reader.other})",
+            detail=f"{self._decision.by}: {self._decision.reason} ({plural(records, 'record')} from link {self._reader.other})",
         )
 
 

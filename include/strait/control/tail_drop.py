@@ -19,6 +19,7 @@ from strait.state.link_handle import ConfiguredLink
 from strait.state.offset_map import covering, destination_offset, gaps_of, pack
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, OffsetMapping
+from strait.text import plural
 from strait.waiting import unix_ms
 
 
@@ -165,5 +166,5 @@ def _loss(link: str, part: TailPart, extent: Extent, decision: Decision, now_ms:
         to_offset=part.to_offset,
         at_ms=now_ms,
         action="continued",
-        detail=f"{decision.by}: {decision.reason} ({extent.records} records)",
+        detail=f"{decision.by}: {decision.reason} ({plural(extent.records, 'record')})",
     )

@@ -16,6 +16,7 @@ from strait.kafka.transactions import TransactionalWriter, chunks
 from strait.model import TopicPartition
 from strait.planning.tail import TailPart
 from strait.state.tail_records import Origin, TailRecord, as_line, origin_headers, origin_of
+from strait.text import plural
 
 _WHERE = "tail export"
 _CONFIGS = ("cleanup.policy", "message.timestamp.type")
@@ -94,9 +95,9 @@ class TopicExport:
         elif self._topic in copies:
             problem = f"the link itself writes into {self._topic}; `strait start {self._link}` copies the records there"
         elif facts is None:
-            problem = f"the destination has no topic {self._topic}; create it, with {highest + 1} partitions or more"
+            problem = f"the destination has no topic {self._topic}; create it, with {plural(highest + 1, 'partition')} or more"
         elif facts.partitions <= highest:
-            problem = f"topic {self._topic} has {facts.partitions} partitions, and records are of partition {highest}"
+            problem = f"topic {self._topic} has {plural(facts.partitions, 'partition')}, and records are of partition {highest}"
         elif "compact" in facts.configs.get("cleanup.policy", ""):
             problem = f"topic {self._topic} is compacted, so it does not keep every record; use cleanup.policy=delete"
         elif facts.configs.get("message.timestamp.type") == "LogAppendTime":

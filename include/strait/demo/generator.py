@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from strait.demo.folder import MOST_INVOICE_BYTES
 from strait.demo.records import SHOP, WAREHOUSE, ShopRecord, ShopTopic, records, scanned_invoice
 from strait.errors import ClusterUnavailable, StraitError
+from strait.text import plural
 from strait.waiting import unix_ms
 
 TICK_SECONDS = 0.1
@@ -75,7 +76,9 @@ class Generator:
         it has not, or has rejected one."""
         left = sum(producer.flush(30) for producer in self._producers.values())
         if left:
-            raise ClusterUnavailable(self._bootstrap, f"generator: {left} records not acknowledged after 30 s")
+            raise ClusterUnavailable(
+                self._bootstrap, f"generator: {plural(left, 'record')} not acknowledged after 30 s"
+            )
         self._raise_refusal()
 
     def produce(self, record: ShopRecord, timestamp_ms: int) -> None:
@@ -160,7 +163,7 @@ def _run(options: argparse.Namespace, stop: threading.Event) -> None:
         generator.create_topics()
     warehouse.write_history(int(options.history * WAREHOUSE_SHARE))
     shop.write_history(options.history)
-    sys.stdout.write(f"wrote a history of {options.history} records\n")
+    sys.stdout.write(f"wrote a history of {plural(options.history, 'record')}\n")
     sys.stdout.flush()
     others = [
         threading.Thread(target=warehouse.write_steadily, args=(int(options.per_second * WAREHOUSE_SHARE), stop)),

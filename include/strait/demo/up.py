@@ -27,6 +27,7 @@ from strait.embedded.kafka import Cluster
 from strait.embedded.waiting import wait_for
 from strait.errors import SetupError
 from strait.launch.java import find_java
+from strait.text import plural
 
 HISTORY_RECORDS = 100_000
 RECORDS_PER_SECOND = 500
@@ -172,7 +173,10 @@ def _wait_until_copied(folder: DemoFolder, tell: Callable[[str], None]) -> None:
         return caught_up(found, within_records=2 * RECORDS_PER_SECOND) and ready
 
     def behind() -> str:
-        return ", ".join(f"{topic.topic} lacks {topic.lag_records:,} records" for topic in found) or "(no plan yet)"
+        return (
+            ", ".join(f"{topic.topic} lacks {plural(topic.lag_records, 'record')}" for topic in found)
+            or "(no plan yet)"
+        )
 
     with Figures(folder.clusters) as figures:
         wait_for("demo: copying", 180, copied, so_far=behind, hint="read `strait demo logs`")

@@ -10,6 +10,7 @@ from strait.reasons import Reason
 from strait.state.codec import run_key
 from strait.state.schema import Loss, OffsetMapping
 from strait.state.sink import StateSink
+from strait.text import plural
 from strait.waiting import unix_ms
 
 Side = Literal["source", "destination"]
@@ -151,7 +152,7 @@ class LossLedger:
     def _end_period(self, partition: Partition) -> None:
         period = self._periods.pop(partition)
         if period.records:
-            text = f"{period.records} records between offsets {period.start} and {period.end - 1} are not of this link"
+            text = f"{plural(period.records, 'record')} not of this link between offsets {period.start} and {period.end - 1}"
             self._note_continued(partition, (period.start, period.end), text)
 
     def _note_continued(self, partition: Partition, foreign: tuple[int, int], text: str) -> None:

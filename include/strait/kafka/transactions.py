@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from strait.errors import ClusterUnavailable, PlanConflict, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
 from strait.kafka.verified import identify
+from strait.text import plural
 
 _SECONDS = 60.0  # time limit of a step
 TRANSACTION_MS = 90_000
@@ -107,7 +108,8 @@ class TransactionalWriter:
 
     def _commit(self, seconds: float) -> None:
         if waiting := self._producer.flush(seconds):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{waiting} records are not acknowledged"))  # noqa: SLF001
+            left = f"{plural(waiting, 'record is', 'records are')} not acknowledged"
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, left))  # noqa: SLF001
         self._producer.commit_transaction(seconds)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from strait.config.app_spec import AppSpec, Spec
 from strait.launch.base import EXIT_NEEDS_MORE_CORES, Application, State
+from strait.text import plural
 
 RESTART_LIMIT = 5
 RESTART_WINDOW_SECONDS = 600.0
@@ -87,7 +88,9 @@ def decide(
     until_ms = held_until_ms(history, now_ms)
     if until_ms and not _asks_for_more(wanted, found, runs_with):
         minutes = RESTART_WINDOW_SECONDS / 60
-        return GiveUp(f"submitted {RESTART_LIMIT} times within {minutes:g} minutes, and it exited each time", until_ms)
+        return GiveUp(
+            f"submitted {plural(RESTART_LIMIT, 'time')} within {minutes:g} minutes, and it exited each time", until_ms
+        )
     return Submit("it ended")
 
 

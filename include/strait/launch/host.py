@@ -15,6 +15,7 @@ import psutil
 from strait.errors import SetupError
 from strait.launch.java import find_java
 from strait.launch.spark_home import find_spark_submit
+from strait.text import plural
 
 OLDEST_PYTHON, FIRST_UNTRIED_PYTHON = (3, 11), (3, 14)
 MOST_LOAD = 4.0
@@ -84,7 +85,7 @@ def compiled() -> Check:
 
 
 def load(processes: float, cores: int) -> Check:
-    found = f"load {processes:.0f} on {cores} cores"
+    found = f"load {processes:.0f} on {plural(cores, 'core')}"
     if processes > MOST_LOAD * cores:
         return Check("load", Verdict.WARNING, found, "stop other work, or give the host more cores")
     return Check("load", Verdict.OK, found)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from strait.config.links import Spark
 from strait.errors import SetupError
+from strait.text import plural
 
 _FOLDER = Path(__file__).parent
 LOGGING = _FOLDER / "log4j2.properties"
@@ -60,7 +61,7 @@ def _local(name: str, slots: int) -> dict[str, str]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if slots > cores:
         raise SetupError(
-            f"application {name}: needs {slots} cores for its {slots} slots, this machine has {cores}",
+            f"application {name}: needs {plural(slots, 'core')} for its {plural(slots, 'slot')}, this machine has {cores}",
             hint="set fewer `slots` for its task group, or set `spark.master` to a Spark cluster",
         )
     return {

@@ -11,7 +11,7 @@ from strait.planning.status.status import known_total
 from strait.planning.waves import WHOLE_LINK, Wave, wave_of
 from strait.reasons import Reason
 from strait.state.failover_records import Failover, MissingRecords
-from strait.text import duration, listed, utc
+from strait.text import duration, listed, plural, utc
 
 Ends = Mapping[TopicPartition, int]
 
@@ -84,9 +84,11 @@ def copying(
         shown = [f"{_place(row)} {row.reason or row.state}" for row in left]
         passing = all(row.state == "starting" or (patient and row.reason == Reason.SLOT_SILENT) for row in left)
         verdict = Verdict.WAITING if passing else Verdict.FAILED
-        return Check(verdict, f"{len(left)} of {len(rows)} partitions are not copied: {listed(shown)}")
+        return Check(
+            verdict, f"{len(left)} of {plural(len(rows), 'partition is', 'partitions are')} not copied: {listed(shown)}"
+        )
     lag = records_behind(known_total((row.lag_records for row in rows), 0), sum(row.lag_records < 0 for row in rows))
-    text = f"{len(rows)} partitions are copied, {lag}"
+    text = f"{plural(len(rows), 'partition is', 'partitions are')} copied, {lag}"
     held = [row for row in rows if row.reason == Reason.OPEN_TRANSACTION]
     if not held:
         return Check(Verdict.DONE, text)
@@ -106,7 +108,7 @@ def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[W
         shown = [
             f"{place} by {after[place] - before.get(place, 0):,}{_newest(writers, place, now_ms)}" for place in grown
         ]
-        return Check(Verdict.WAITING, f"producers still write to {len(grown)} partitions: {listed(shown)}")
+        return Check(Verdict.WAITING, f"producers still write to {plural(len(grown), 'partition')}: {listed(shown)}")
     unfinished = [
         f"{place} from offset {writer.open_since:,} by producer id {writer.producer_id}"
         for place in sorted(after)
@@ -114,8 +116,11 @@ def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[W
         if writer.open_since >= 0
     ]
     if unfinished:
-        return Check(Verdict.WAITING, f"{len(unfinished)} transactions are open: {listed(unfinished)}")
-    return Check(Verdict.DONE, f"nothing was written to {len(after)} partitions")
+        return Check(
+            Verdict.WAITING,
+            f"{plural(len(unfinished), 'transaction is', 'transactions are')} open: {listed(unfinished)}",
+        )
+    return Check(Verdict.DONE, f"nothing was written to {plural(len(after), 'partition')}")
 
 
 def open_topics(topics: Collection[str], rules: Collection[TopicAcl]) -> list[str]:
@@ -131,7 +136,7 @@ def open_topics(topics: Collection[str], rules: Collection[TopicAcl]) -> list[st
 
 def fence_for_all(topics: Sequence[str]) -> Check:
     """Return why these topics are not fenced: with a first ACL, everything that no ACL allows would be denied."""
-    text = f"{len(topics)} topics have no ACL that allows anything: {listed(topics)}"
+    text = f"{plural(len(topics), 'topic has', 'topics have')} no ACL that allows anything: {listed(topics)}"
     effect = "with allow.everyone.if.no.acl.found=true a DENY refuses everybody there, this link and consumers too"
     ways = "give ALLOW rules to those who shall go on, or stop the producers and use no --fence"
     return Check(Verdict.FAILED, f"{text}; {effect}: {ways}")
@@ -166,18 +171,23 @@ def drained(rows: Sequence[PartitionStatus], ends: Ends) -> Check:
         row = at.get(place)
         if row is None or row.position < end:
             why = "not planned" if row is None else row.reason or row.state
-            left = "" if row is None or row.position < 0 else f" {end - row.position:,} offsets behind"
+            left = "" if row is None or row.position < 0 else f" {plural(end - row.position, 'offset')} behind"
             behind.append(f"{place}{left} ({why})")
     if behind:
-        return Check(Verdict.WAITING, f"{len(behind)} of {len(ends)} partitions are not drained: {listed(behind)}")
-    return Check(Verdict.DONE, f"{len(ends)} partitions are copied to their ends")
+        return Check(
+            Verdict.WAITING,
+            f"{len(behind)} of {plural(len(ends), 'partition is', 'partitions are')} not drained: {listed(behind)}",
+        )
+    return Check(Verdict.DONE, f"{plural(len(ends), 'partition is', 'partitions are')} copied to their ends")
 
 
 def attached(members: Mapping[str, Collection[Member]]) -> Check:
     """Check that no consumer of a synchronized group still works on the source."""
     shown = [f"{group}: {listed([str(member) for member in members[group]] or ['?'])}" for group in sorted(members)]
     if shown:
-        return Check(Verdict.WAITING, f"{len(shown)} groups have members on the source: {listed(shown)}")
+        return Check(
+            Verdict.WAITING, f"{plural(len(shown), 'group has', 'groups have')} members on the source: {listed(shown)}"
+        )
     return Check(Verdict.DONE, "no synchronized group has members on the source")
 
 
@@ -202,7 +212,9 @@ def tail(
     """
     if not found:
         return Check(Verdict.DONE, f"link {link} has copied all that the destination has")
-    text = f"link {link} has not copied {records(found):,} offsets: {listed([range_of(item) for item in found])}"
+    text = (
+        f"link {link} has not copied {plural(records(found), 'offset')}: {listed([range_of(item) for item in found])}"
+    )
     if accept:
         return Check(Verdict.WARNING, text)
     held = sorted({item.topic for item in found} & set(paused))
@@ -225,9 +237,9 @@ def summary(record: Failover) -> str:
     text = f"link {record.link}: {called(record)} {record.id}{part} from {record.source} to {record.destination}: "
     text += f"{record.outcome}{ended}"
     if record.rpo_records is not None:
-        text += f"; missing: {record.rpo_records:,} offsets"
+        text += f"; missing: {plural(record.rpo_records, 'offset')}"
     elif record.outcome == "done" and record.kind == "unplanned":
-        text += f"; missing: at least {records(record.missing):,} offsets, and how many more is not known"
+        text += f"; missing: at least {plural(records(record.missing), 'offset')}, and how many more is not known"
     if record.rpo_seconds is not None:
         text += f", at most {record.rpo_seconds:,.1f} s"
     if record.groups is not None:

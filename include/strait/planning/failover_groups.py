@@ -7,7 +7,7 @@ from strait.planning.consumer_groups import GroupStatus, OffsetState, reserved
 from strait.planning.failover import Check, Verdict
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.translation import Fit
-from strait.text import duration, listed
+from strait.text import duration, listed, plural
 
 ALL_GROUPS = "*"
 """As a name of a group to accept: any group."""
@@ -29,7 +29,7 @@ def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bo
     accepted = [status for status in others if ALL_GROUPS in accept or status.group in accept]
     refused = [status for status in others if status not in accepted]
     exact = len(chosen) - len(ahead) - len(others)
-    parts = [f"{exact} of {len(chosen)} groups continue exactly where they stopped"]
+    parts = [f"{exact} of {plural(len(chosen), 'group continues', 'groups continue')} exactly where they stopped"]
     if ahead:
         parts.append(f"{len(ahead)} have moved before: {listed([_where_it_is(status) for status in ahead])}")
     parts += (left := _not_moved(statuses))
@@ -59,10 +59,11 @@ def _not_moved(statuses: Sequence[GroupStatus]) -> list[str]:
     if outside:
         shown = [f"{status.group} ({listed(status.outside)})" for status in outside]
         parts.append(
-            f"not moved: offsets of {len(outside)} groups in topics that the link does not copy: {listed(shown)}"
+            f"not moved: offsets of {plural(len(outside), 'group')} in topics that the link does not copy: {listed(shown)}"
         )
     if names:
-        parts.append(f"not moved: {len(names)} groups whose names begin with {naming.STATE_PREFIX}: {listed(names)}")
+        begin = plural(len(names), "group whose name begins", "groups whose names begin")
+        parts.append(f"not moved: {begin} with {naming.STATE_PREFIX}: {listed(names)}")
     return parts
 
 
@@ -88,7 +89,7 @@ def _where_it_is(status: GroupStatus) -> str:
     side, have consumed them."""
     if status.rereads is None:
         return f"{status.group} (may read records twice; how many is not known)"
-    return f"{status.group} (reads {status.rereads:,} records twice)" if status.rereads else status.group
+    return f"{status.group} (reads {plural(status.rereads, 'record')} twice)" if status.rereads else status.group
 
 
 def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
@@ -96,7 +97,7 @@ def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
     if report is None:
         return Check(Verdict.WARNING, "the link does not synchronize consumer groups, or has not for a day")
     age = duration(max(0, now_ms - report.at_ms) / 1000)
-    text = f"{report.in_sync:,} of {report.groups:,} groups were in sync {age} ago, at the last look at the source"
+    text = f"{report.in_sync:,} of {plural(report.groups, 'group was', 'groups were')} in sync {age} ago, at the last look at the source"
     return Check(
         Verdict.WARNING, f"{text}; what they consumed after it, and records beyond the copy, they consume again"
     )

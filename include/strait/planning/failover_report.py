@@ -12,7 +12,7 @@ from strait.planning.held_elsewhere import described
 from strait.planning.recovery_point import LastWords, not_copied
 from strait.state.failover_records import Continues, Failover, FailoverGroup, FailoverTopic, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
-from strait.text import duration, listed
+from strait.text import duration, listed, plural
 
 _WORDS: Mapping[Continues, str] = {
     "exactly": "continue exactly where they stopped",
@@ -129,7 +129,7 @@ def next_steps(record: Failover, servers: str) -> list[str]:
     waiting = [group for group in record.group_list if group.continues in ("elsewhere", "unknown")]
     if waiting:
         names = listed([group.group for group in waiting])
-        steps.append(f"before their consumers start, look at the offsets of {len(waiting)} groups: {names}")
+        steps.append(f"before their consumers start, look at the offsets of {plural(len(waiting), 'group')}: {names}")
     if record.kind == "unplanned":
         steps += described(record.link, record.held_elsewhere)
         steps.append(f"once {record.source} is back: strait tail list {record.link} names what never arrived")
@@ -138,7 +138,7 @@ def next_steps(record: Failover, servers: str) -> list[str]:
         copies = f"strait resume {record.link} {late[0]}" if record.wave_topics else f"strait start {record.link}"
         steps.append(f"{copies} copies what was written to {record.source} too late")
     if record.topics_left:
-        text = f"link {record.link} still copies {record.topics_left} other topics: strait failover {record.link} moves them"
+        text = f"link {record.link} still copies {plural(record.topics_left, 'other topic')}: strait failover {record.link} moves them"
         steps.append(f"{text}, with --topics some of them")
     part = f", with --topics for the names on {record.destination}" if record.wave_topics else ""
     steps.append(f"to go back later: strait failback {record.link}{part}, and a link in the opposite direction")
@@ -150,15 +150,15 @@ def left_behind(record: Failover) -> list[str]:
     if record.wave_topics:
         names = listed([item.topic for item in record.topics])
         how = f"strait resume {record.link} TOPIC lets it copy one again"
-        left = [f"{len(record.topics)} topics are paused on link {record.link}: {names}: {how}"]
+        left = [f"{plural(len(record.topics), 'topic is', 'topics are')} paused on link {record.link}: {names}: {how}"]
     else:
         left = [f"link {record.link} is stopped: strait start {record.link} lets it copy again"]
     if record.still_paused:
-        text = f"{len(record.still_paused)} topics that earlier waves moved are still paused: {listed(record.still_paused)}"
+        text = f"{plural(len(record.still_paused), 'topic that earlier waves moved is', 'topics that earlier waves moved are')} still paused: {listed(record.still_paused)}"
         left.append(f"{text}: strait start copies none of them before strait resume {record.link} TOPIC")
     if record.fence:
         principals = listed(sorted({rule.principal for rule in record.fence}))
-        text = f"{len(record.fence)} ACLs on {record.source} deny {principals} to write"
+        text = f"{plural(len(record.fence), f'ACL on {record.source} denies', f'ACLs on {record.source} deny')} {principals} to write"
         left.append(f"{text}: strait failover {record.link} --unfence removes them")
     return left
 
@@ -166,7 +166,7 @@ def left_behind(record: Failover) -> list[str]:
 def _safe(record: Failover) -> str:
     topics = record.topics
     whole = [item for item in topics if not item.missing and not item.not_copied]
-    text = f"{len(whole)} of {len(topics)} topics: {record.destination} has every record that "
+    text = f"{len(whole)} of {plural(len(topics), 'topic')}: {record.destination} has every record that "
     if record.kind == "planned":
         return f"{text}{record.source} had" + ("" if _verified(record) else " when its producers had stopped")
     return f"{text}the link had seen on {record.source}"
@@ -184,14 +184,18 @@ def _lost(record: Failover) -> list[str]:
             return [f"whether anything was written to {record.source} after its producers had stopped is not known"]
         if not short:
             return ["nothing"]
-        return [f"nothing, but {records(record.missing):,} offsets are on {record.source} alone: {_by_topic(short)}"]
+        return [
+            f"nothing, but {plural(records(record.missing), 'offset is', 'offsets are')} on {record.source} alone: {_by_topic(short)}"
+        ]
     much = (
         "how much is not known" if record.rpo_seconds is None else f"at most {duration(record.rpo_seconds)} of records"
     )
     lines = [f"what was written to {record.source} after the link's last look at it: {much}"]
     if short:
         number = "" if record.rpo_records is not None else "at least "
-        lines.append(f"{number}{records(record.missing):,} offsets that were seen: {_by_topic(short)}")
+        lines.append(
+            f"{number}{plural(records(record.missing), 'offset that was', 'offsets that were')} seen: {_by_topic(short)}"
+        )
     return lines
 
 
@@ -219,5 +223,7 @@ def _groups(record: Failover) -> list[str]:
     outside = [group for group in record.group_list if group.outside and group.continues != "not_moved"]
     if outside:
         names = [f"{group.group} ({listed(group.outside)})" for group in outside]
-        lines.append(f"{len(outside)} have offsets in topics that the link does not copy, left there: {listed(names)}")
+        lines.append(
+            f"{plural(len(outside), 'has', 'have')} offsets in topics that the link does not copy, left there: {listed(names)}"
+        )
     return lines

@@ -14,7 +14,7 @@ from strait.reasons import Reason
 from strait.state.failover_records import HeldElsewhere
 from strait.state.schema import Loss
 from strait.state.translation import Translator
-from strait.text import listed
+from strait.text import listed, plural
 
 
 class Reach(NamedTuple):
@@ -90,7 +90,7 @@ def elsewhere(link: str, found: Sequence[HeldElsewhere], unknown: Mapping[str, s
 def described(link: str, found: Sequence[HeldElsewhere]) -> list[str]:
     """Return for each other link the missing records that its destination has, and how to copy them."""
     return [
-        f"link {other} has {sum(one.records for one in found if one.link == other):,} missing records "
+        f"link {other} has {plural(sum(one.records for one in found if one.link == other), 'missing record')} "
         f"({listed([f'{one.topic} {one.records:,}' for one in found if one.link == other])}): "
         f"strait tail copy {link} --from {other} --reason …"
         for other in dict.fromkeys(one.link for one in found)

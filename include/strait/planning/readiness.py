@@ -8,7 +8,7 @@ from strait.planning.failover import Check, Verdict
 from strait.planning.status.rows import PartitionStatus
 from strait.state.failover_records import FailoverStep
 from strait.state.verified import Verified
-from strait.text import listed, utc
+from strait.text import listed, plural, utc
 
 _RETENTION = ("retention.ms", "retention.bytes")
 
@@ -29,7 +29,7 @@ def topics(left_out: Sequence[PartitionStatus], trouble: str) -> Check:
         return Check(Verdict.WARNING, f"topics that are left out are not known: {trouble}")
     if left_out:
         shown = [f"{row.topic} ({row.reason})" for row in left_out]
-        return Check(Verdict.WARNING, f"{len(left_out)} topics are left out: {listed(shown)}")
+        return Check(Verdict.WARNING, f"{plural(len(left_out), 'topic is', 'topics are')} left out: {listed(shown)}")
     return Check(Verdict.DONE, "no topic that the link names or matches is left out")
 
 
@@ -37,23 +37,35 @@ def settings(pairs: Sequence[tuple[TopicFacts, TopicFacts | None]]) -> Check:
     """Check that the destination topics retain as much, as long and as safely as the source topics."""
     found = [f"{source.topic}: {what}" for source, copy in pairs for what in _worse(source, copy)]
     if found:
-        return Check(Verdict.WARNING, f"{len(found)} settings of destination topics are weaker: {listed(found)}")
-    return Check(Verdict.DONE, f"{len(pairs)} destination topics keep as much as their sources")
+        return Check(
+            Verdict.WARNING,
+            f"{plural(len(found), 'setting of destination topics is', 'settings of destination topics are')} weaker: {listed(found)}",
+        )
+    return Check(
+        Verdict.DONE,
+        f"{plural(len(pairs), 'destination topic keeps', 'destination topics keep')} as much as their sources",
+    )
 
 
 def shadow(groups: int, wrong: Sequence[str]) -> Check:
     """Check that the destination retains offsets as they were committed, tested with groups of other names."""
     if wrong:
-        return Check(Verdict.FAILED, f"{len(wrong)} offsets were not kept as committed: {listed(wrong)}")
-    return Check(Verdict.DONE, f"the offsets of {groups} groups were committed under other names, and read back")
+        return Check(
+            Verdict.FAILED, f"{plural(len(wrong), 'offset was', 'offsets were')} not kept as committed: {listed(wrong)}"
+        )
+    return Check(
+        Verdict.DONE, f"the offsets of {plural(groups, 'group')} were committed under other names, and read back"
+    )
 
 
 def samples(found: Sequence[Sample]) -> Check:
     """Check that the next record of each group is the same on both sides."""
     other = [f"{sample.group} in {sample.place}" for sample in found if sample.source != sample.destination]
     if other:
-        return Check(Verdict.FAILED, f"{len(other)} of {len(found)} groups would read another record: {listed(other)}")
-    return Check(Verdict.DONE, f"the next record is the same on both sides in {len(found)} partitions")
+        return Check(
+            Verdict.FAILED, f"{len(other)} of {plural(len(found), 'group')} would read another record: {listed(other)}"
+        )
+    return Check(Verdict.DONE, f"the next record is the same on both sides in {plural(len(found), 'partition')}")
 
 
 def audited(link: str, topics: Collection[str], results: Mapping[str, Verified]) -> Check:
@@ -65,14 +77,14 @@ def audited(link: str, topics: Collection[str], results: Mapping[str, Verified])
     differ = sorted(name for name in topics if name in results and results[name].differs)
     until = {name: ms for name in topics if name in results and (ms := results[name].until_ms) is not None}
     missing = sorted({*topics} - until.keys() - {*differ})
-    text = f"audits have compared all records of {len(until)} of {len(topics)} topics"
+    text = f"audits have compared all records of {len(until)} of {plural(len(topics), 'topic')}"
     if until:
         text += f", and found no difference, until {utc(min(until.values()))} UTC"
     if missing:
         text += f"; not of {listed(missing)}: strait audit {link} compares them"
     if differ:
         shown = listed([f"{name} {results[name].differences:,}" for name in differ])
-        found = f"audits found records of {len(differ)} topics that differ: {shown}; strait audit list {link} names the audits"
+        found = f"audits found records of {plural(len(differ), 'topic that differs', 'topics that differ')}: {shown}; strait audit list {link} names the audits"
         text = f"{found}; {text}"
     return Check(Verdict.WARNING if missing or differ else Verdict.DONE, text)
 
@@ -101,9 +113,9 @@ def _worse(source: TopicFacts, copy: TopicFacts | None) -> list[str]:
         return ["has no copy"]
     found = []
     if copy.partitions < source.partitions:
-        found.append(f"{copy.partitions} partitions instead of {source.partitions}")
+        found.append(f"{plural(copy.partitions, 'partition')} instead of {source.partitions}")
     if 0 < copy.replicas < source.replicas:
-        found.append(f"{copy.replicas} replicas instead of {source.replicas}")
+        found.append(f"{plural(copy.replicas, 'replica')} instead of {source.replicas}")
     if copy.configs.get("cleanup.policy") != source.configs.get("cleanup.policy"):
         found.append(f"cleanup.policy {copy.configs.get('cleanup.policy')}")
     for name in _RETENTION:

@@ -14,7 +14,7 @@ from strait.state.failover_records import MissingRecords
 from strait.state.report_changes import ReportChanges
 from strait.state.report_records import PartitionReport, Report
 from strait.state.schema import Plan
-from strait.text import duration, listed
+from strait.text import duration, listed, plural
 
 _SILENT_MS = 60_000
 """Partitions whose last report is older than the newest one by more than this were not being replicated."""
@@ -172,8 +172,10 @@ def lost(found: Sequence[MissingRecords], words: LastWords, at_ms: int) -> Check
             bound = words[place].bound_seconds(at_ms)
             copied = "how far is not known" if bound is None else f"copied until {duration(bound)} before"
             shown.append(f"{place} ({why}; {copied})")
-        parts.append(f"{len(still)} of {len(words)} partitions were not being copied: {listed(shown)}")
-    number = f"{records(found):,} offsets of {len(found)} partitions are known to be missing"
+        parts.append(
+            f"{len(still)} of {plural(len(words), 'partition was', 'partitions were')} not being copied: {listed(shown)}"
+        )
+    number = f"{plural(records(found), 'offset')} of {plural(len(found), 'partition')} are known to be missing"
     parts.append(
         ("at least " if still else "") + number + (f": {listed([range_of(item) for item in found])}" if found else "")
     )
@@ -189,5 +191,5 @@ def late(found: Sequence[MissingRecords]) -> Check:
     """Check that nothing was written to the source after its producers had stopped."""
     if not found:
         return Check(Verdict.DONE, "nothing was written to the source meanwhile: no record is missing")
-    text = f"{records(found):,} offsets were written to the source too late, and are not copied"
+    text = f"{plural(records(found), 'offset was', 'offsets were')} written to the source too late, and not copied"
     return Check(Verdict.WARNING, f"{text}: {listed([range_of(item) for item in found])}; strait start copies them")

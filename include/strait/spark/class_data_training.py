@@ -57,7 +57,7 @@ def main(folder: Path) -> None:
     stream = session.readStream.format("training").load()
     query = stream.writeStream.foreachBatch(take).option("checkpointLocation", str(folder / "checkpoint")).start()
     if not enough.wait(_SECONDS):
-        raise SystemExit(f"no {_BATCHES} batches in {_SECONDS:.0f} s")
+        raise SystemExit(f"not {_BATCHES} batches within {_SECONDS:.0f} s")
     query.stop()
     session.stop()
 

@@ -4,6 +4,7 @@ forever."""
 from pyspark.sql import SparkSession
 
 from strait.errors import SetupError
+from strait.text import plural
 from strait.waiting import tries
 
 _POLL_SECONDS = 0.2
@@ -15,7 +16,7 @@ class TooFewCores(SetupError):
 
     def __init__(self, slots: int, cores: int) -> None:
         super().__init__(
-            f"running {slots} slots: needs {slots} cores, has {cores}; resubmit",
+            f"running {plural(slots, 'slot')}: needs {plural(slots, 'core')}, has {cores}; resubmit",
             hint="if this repeats, add cores to the Spark cluster or set fewer `slots` for the task group",
         )
 

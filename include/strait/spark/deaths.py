@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from strait.errors import StraitError
 from strait.spark.failure import root_cause
+from strait.text import plural
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class DeathCount:
             times.popleft()
         if len(times) > MOST_DEATHS:
             raise SlotKeepsDying(
-                f"slot {slot} failed {len(times)} times within {WINDOW_SECONDS / 60:.0f} minutes, the last time: {cause}"
+                f"slot {slot} failed {plural(len(times), 'time')} within {WINDOW_SECONDS / 60:.0f} minutes, the last time: {cause}"
             )
 
 

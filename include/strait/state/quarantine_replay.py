@@ -13,6 +13,7 @@ from strait.model import TopicFacts
 from strait.reasons import Reason
 from strait.state.quarantine_log import Entry
 from strait.state.schema import Plan, PlannedTopic
+from strait.text import plural
 
 
 def in_source_order(entries: Iterable[Entry]) -> list[Entry]:
@@ -72,7 +73,7 @@ def _unfit(
     if facts is None:
         return f"the destination has no topic {target}; create it, or name another one with --to"
     if partition >= facts.partitions:
-        return f"topic {target} has {facts.partitions} partitions, and records are of partition {partition}"
+        return f"topic {target} has {plural(facts.partitions, 'partition')}, and records are of partition {partition}"
     if copied is None and not is_named:
         return f"no plan of the link writes into {target} now; name it with --to if it is meant"
     if copied is not None and copied.policy.on_foreign == "halt":

@@ -16,6 +16,7 @@ from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.segments import DELETE_RETENTION_MS
 from strait.state.signing import Keys
 from strait.state.view import Kind, Place, ReadState, StateView
+from strait.text import plural
 
 REPORTS_SINCE_SECONDS = REPEAT_SECONDS + 15
 """Age of the oldest reports that are read at first: a slot reports each of its partitions within `REPEAT_SECONDS`."""
@@ -138,7 +139,7 @@ class StateReader(ReadState):
                 deadline = now + timeout_seconds
             if left and now > show_at:
                 show_at = now + _LONG_SECONDS
-                done = f"{first_left - left:,} of {first_left:,} records"
+                done = f"{first_left - left:,} of {plural(first_left, 'record')}"
                 _LOGGER.info("link %s: reading its state on cluster %s: %s", self._link, self._watch.cluster, done)
 
     def _left(self, ends: Mapping[str, int]) -> int:

@@ -11,6 +11,7 @@ from strait.model import TopicFacts, TopicPartition
 from strait.state import segments
 from strait.state.safety import MIN_IN_SYNC, UNCLEAN, min_in_sync
 from strait.state.writer import QUARANTINED_BYTES, RECORD_BYTES
+from strait.text import plural
 from strait.waiting import tries
 
 log = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ def _ensure(admin: Admin, topics: Sequence[NewTopic]) -> list[str]:
             raise _unfit(
                 admin.cluster,
                 name,
-                f"has {facts[name].partitions} partitions, expected 1",
+                f"has {plural(facts[name].partitions, 'partition')}, expected 1",
                 "recreate it with one partition if the link has never copied; otherwise use a new link name",
             )
         policy, wanted_policy = facts[name].configs.get("cleanup.policy", ""), topic.configs["cleanup.policy"]

@@ -125,7 +125,7 @@ def test_losses_that_are_shown_are_acknowledged_and_one_that_comes_meanwhile_sta
     lose(site, 2)  # while the operator is typing
     asks.get_by_label("Reason").fill("<i>seen</i>")
     asks.get_by_role("button", name="Acknowledge", exact=True).click()
-    done(asks, f"1 losses are acknowledged by {ADMIN}")
+    done(asks, f"1 loss is acknowledged by {ADMIN}")
     expect(losses.filter(has_text="edit.a-1")).to_contain_text(f"by {ADMIN}", timeout=WAIT_MS)
     expect(losses.filter(has_text="edit.a-1")).to_contain_text("<i>seen</i>")
     expect(losses.filter(has_text="edit.a-2")).to_contain_text("new")
@@ -312,7 +312,7 @@ def test_what_waits_for_approval_is_shown_rejected_and_approved(site, page):
     page.get_by_role("button", name="Approve…").click()
     asks = dialog(page, f"Approve: Strait, link {ASKED}: make these changes?")
     asks.get_by_role("button", name="Approve", exact=True).click()
-    done(asks, "plan 1: 3 partitions of 1 topics")
+    done(asks, "plan 1: 3 partitions of 1 topic")
     assert f"{ASKED}.edit.a" in there.observe(lambda _: True).topics
 
 
@@ -360,7 +360,7 @@ def test_quarantined_records_are_shown_dropped_and_replayed(site, link):
     create(site.clusters.destination, "replayed")
     asks.get_by_label("Write into").fill("replayed")
     asks.get_by_role("button", name="Go").click()
-    done(asks, "settled 1 records")
+    done(asks, "settled 1 record")
     assert left_aside(site) == []
 
 

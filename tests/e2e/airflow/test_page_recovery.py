@@ -163,7 +163,7 @@ def test_a_wave_that_was_cut_off_is_offered_with_its_topics_and_a_report_names_w
     recovery.goto(f"{site.url}#/link/{MOVED}/recovery/rest")
     left = recovery.get_by_role("list", name="What was left behind")
     expect(left).to_contain_text(f"link {MOVED} is stopped: strait start {MOVED}", timeout=WAIT_MS)
-    expect(left).to_contain_text("1 topics that earlier waves moved are still paused: edit.a")
+    expect(left).to_contain_text("1 topic that earlier waves moved is still paused: edit.a")
     expect(recovery.get_by_role("list", name="What to do next")).to_contain_text(
         "start producers and consumers on there"
     )

@@ -97,12 +97,12 @@ def test_a_log_that_changes_or_holds_an_open_transaction_still_has_producers() -
     assert failover.still(ends, ends, {}, 0).verdict is Verdict.DONE
     grown = failover.still(ends, ends | {TWO: 25}, {TWO: [Writer(7, 4_000, -1), Writer(8, 9_000, -1)]}, 10_000)
     assert grown == Check(
-        Verdict.WAITING, "producers still write to 1 partitions: t-1 by 5 (producer id 8, last record 1 s old)"
+        Verdict.WAITING, "producers still write to 1 partition: t-1 by 5 (producer id 8, last record 1 s old)"
     )
     assert failover.still(ends, ends | {TWO: 19}, {}, 0).verdict is Verdict.WAITING  # cut off: not still either
     assert failover.still({ONE: 10}, ends, {}, 0).verdict is Verdict.WAITING  # a partition that came meanwhile
     opened = failover.still(ends, ends, {ONE: [Writer(7, 0, 8)], TWO: [Writer(8, 0, -1)]}, 0)
-    assert opened == Check(Verdict.WAITING, "1 transactions are open: t-0 from offset 8 by producer id 7")
+    assert opened == Check(Verdict.WAITING, "1 transaction is open: t-0 from offset 8 by producer id 7")
 
 
 def test_a_partition_that_nobody_plans_is_not_drained() -> None:
@@ -125,7 +125,7 @@ def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted(
     exact, moved = group("a", OffsetState.IN_SYNC), group("b", OffsetState.DESTINATION_AHEAD, moved=True)
     inexact, left = group("c", OffsetState.IN_SYNC, "inexact"), group("d", OffsetState.BEHIND, selected=False)
     assert failover_groups.groups([exact, left], accept=()) == Check(
-        Verdict.DONE, "1 of 1 groups continue exactly where they stopped"
+        Verdict.DONE, "1 of 1 group continues exactly where they stopped"
     )
     assert failover_groups.groups([exact, moved], accept=()).verdict is Verdict.WARNING
     check = failover_groups.groups([exact, moved, inexact], accept=())
@@ -169,7 +169,7 @@ def test_missing_is_what_the_source_was_seen_to_hold_beyond_the_copy() -> None:
     assert check.detail.startswith(
         "1 of 2 partitions were not being copied: t-1 (nothing is known; how far is not known)"
     )
-    assert "at least 10 offsets of 1 partitions are known to be missing: t-0 from 90 to 99" in check.detail
+    assert "at least 10 offsets of 1 partition are known to be missing: t-0 from 90 to 99" in check.detail
 
 
 def report(at_ms: int, position: int, end: int, **held: int) -> Report:

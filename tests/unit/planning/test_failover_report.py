@@ -48,12 +48,12 @@ def test_after_a_planned_one_everything_is_safe_and_what_stays_behind_can_be_und
         "          1 of 5 do not continue exactly: late (1 held_own)",
         "          2 of 5 are not moved: console (the link's consumer_groups do not select it), strait.mine (names that begin "
         "with strait. are reserved, so it is not synchronized)",
-        "          1 have offsets in topics that the link does not copy, left there: audit (other)",
+        "          1 has offsets in topics that the link does not copy, left there: audit (other)",
         "  next    start producers and consumers on b: bootstrap.servers=b:9092",
-        "          before their consumers start, look at the offsets of 1 groups: late",
+        "          before their consumers start, look at the offsets of 1 group: late",
         "          to go back later: strait failback l, and a link in the opposite direction",
         "  left    link l is stopped: strait start l lets it copy again",
-        "          1 ACLs on a deny User:app to write: strait failover l --unfence removes them",
+        "          1 ACL on a denies User:app to write: strait failover l --unfence removes them",
     ]
     late = record(topics=topics_of(PLACES, LOST, None, 1), missing=LOST, rpo_records=40)
     assert "  lost    nothing, but 40 offsets are on a alone: orders 40" in screen(late, "")

@@ -67,7 +67,7 @@ def test_the_registers_of_both_clusters_tell_what_a_link_should_be_asked_about(
 def test_topics_that_would_halt_are_named() -> None:
     given = link(topics=EXPECTING_ONE["topics"])
     (risk,) = loops_of(given, names_of(given), "b", [other("b", "a")], [])
-    assert risk.detail.endswith("1 topics have none: h")
+    assert risk.detail.endswith("1 topic has none: h")
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_a_topic_that_went_round_a_ring_has_what_the_link_adds_already(source: s
 def test_the_topics_of_a_plan_are_given_by_their_names_at_the_source() -> None:
     given = link(naming={"policy": "prefix", "prefix": "a."}, topics={"include": ("c.b.a.orders", "orders")})
     (risk,) = growing_names(names_of(given))
-    assert risk.detail.startswith("1 topics already have the prefix or suffix that this link adds: c.b.a.orders;")
+    assert risk.detail.startswith("1 topic already has the prefix or suffix that this link adds: c.b.a.orders;")

@@ -25,7 +25,7 @@ def facts(
         (facts(), ""),
         (facts(4, 4, ms="-1"), ""),
         (facts(partitions=2), "t: 2 partitions instead of 3"),
-        (facts(replicas=1), "t: 1 replicas instead of 3"),
+        (facts(replicas=1), "t: 1 replica instead of 3"),
         (facts(policy="compact"), "t: cleanup.policy compact"),
         (facts(ms="999"), "t: retention.ms 999 instead of 1000"),
         (facts(size="5"), "t: retention.bytes 5 instead of -1"),
@@ -41,7 +41,7 @@ def test_a_destination_that_keeps_less_is_named(copy: TopicFacts | None, words: 
 def test_topics_that_are_left_out_are_named_and_not_knowing_is_not_none() -> None:
     row = PartitionStatus("u", None, "", None, "left_out", "name_illegal", "")
     assert readiness.topics((), "").verdict is Verdict.DONE
-    assert readiness.topics((row,), "").detail == "1 topics are left out: u (name_illegal)"
+    assert readiness.topics((row,), "").detail == "1 topic is left out: u (name_illegal)"
     assert readiness.topics((), "cluster a is away").verdict is Verdict.WARNING
 
 
@@ -67,8 +67,8 @@ def audited(verdict: AuditVerdict = "equal", differences: int = 0, until_ms: int
             "of 1 of 2 topics, and found no difference, until 1970-01-01 01:00:00 UTC; not of u",
         ),
         ({"t": audited(), "u": audited("incomplete", until_ms=None)}, "of 1 of 2 topics"),
-        ({"t": audited(), "u": audited("different", 3, None)}, "records of 1 topics that differ: u 3;"),
-        ({"t": audited(), "u": audited("equal", 3, None)}, "records of 1 topics that differ: u 3;"),
+        ({"t": audited(), "u": audited("different", 3, None)}, "records of 1 topic that differs: u 3;"),
+        ({"t": audited(), "u": audited("equal", 3, None)}, "records of 1 topic that differs: u 3;"),
         (
             {"u": audited("different", 3, None)},
             "names the audits; audits have compared all records of 0 of 2 topics; not of t:",

@@ -301,7 +301,7 @@ def test_a_partition_whose_records_are_kept_aside_says_so_unless_something_is_wr
     ]
     assert [row.detail for row in found.partitions] == [
         "1,200 records in quarantine",
-        "at 7; 1 records in quarantine",
+        "at 7; 1 record in quarantine",
         "",
     ]
 

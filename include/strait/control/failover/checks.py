@@ -15,7 +15,7 @@ from strait.planning.waves import wave_of
 from strait.state.failover_records import Failover
 from strait.state.schema import GivenAcl
 from strait.state.verified import verified
-from strait.text import listed
+from strait.text import listed, plural
 
 STOP = "stop"
 """The point of no return: from this step on the record is only continued."""
@@ -71,7 +71,9 @@ def stop(look: Observation, turn: Turn) -> Check:
     groups = look.status(listen_seconds=_LISTEN_SECONDS).groups
     heard = [f"{group.group}/{slot.slot}" for group in groups for slot in group.slots if not slot.silent]
     if heard:
-        return Check(Verdict.WAITING, f"{len(heard)} slots still report: {listed(heard)}")
+        return Check(
+            Verdict.WAITING, f"{plural(len(heard), 'slot still reports', 'slots still report')}: {listed(heard)}"
+        )
     return Check(Verdict.DONE, "the link is stopped, and no slot reports")
 
 
@@ -82,8 +84,10 @@ def _pause(look: Observation, turn: Turn, reason: str) -> Check:
     heard = [(group, slot) for group in groups for slot in group.slots if not slot.silent]
     behind = [f"{group.group}/{slot.slot}" for group, slot in heard if slot.plan_version < group.plan_version]
     if behind:
-        return Check(Verdict.WAITING, f"{len(behind)} slots do not follow the plan yet: {listed(behind)}")
-    return Check(Verdict.DONE, f"{len(topics)} topics are paused: {listed(sorted(topics))}")
+        return Check(
+            Verdict.WAITING, f"{plural(len(behind), 'slot does', 'slots do')} not follow the plan yet: {listed(behind)}"
+        )
+    return Check(Verdict.DONE, f"{plural(len(topics), 'topic is', 'topics are')} paused: {listed(sorted(topics))}")
 
 
 def audited(look: Observation) -> Check:

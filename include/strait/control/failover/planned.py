@@ -20,6 +20,7 @@ from strait.planning.topic_sync.sync import syncs_acls
 from strait.state.failover_records import Failover, SourceEnd
 from strait.state.schema import GivenAcl
 from strait.state.translation import Fit
+from strait.text import plural
 from strait.waiting import unix_ms
 
 _COPYING_PATIENCE_SECONDS = 45.0
@@ -111,7 +112,9 @@ class PlannedFailover:
             return failover.fence_for_all(open_to_all)
         new = [rule for rule in rules if rule not in there]
         if self._dry_run:
-            return Check(Verdict.DONE, f"would deny {', '.join(self._settings.fence)} to write: {len(new)} rules")
+            return Check(
+                Verdict.DONE, f"would deny {', '.join(self._settings.fence)} to write: {plural(len(new), 'rule')}"
+            )
         kept = {*self._turn.record.fence, *(GivenAcl(**rule._asdict()) for rule in new)}
         self._turn.keep(fence=tuple(sorted(kept, key=str)))  # recorded first, so that they can be taken back
         self._look.source.add_acls_each(new).or_raise()
@@ -192,7 +195,7 @@ class PlannedFailover:
         try:
             self._turn.give_up(lambda: lift_fence(self._look, self._turn, self._turn.added_fence))
         except StraitError as error:
-            left = f"{len(self._turn.added_fence)} ACLs may be left on {self._look.link.source.name}"
+            left = f"{plural(len(self._turn.added_fence), 'ACL')} may be left on {self._look.link.source.name}"
             self._turn.say(
                 "take back", Check(Verdict.FAILED, f"{error}; {left}: strait failover --unfence removes them")
             )

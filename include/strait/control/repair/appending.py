@@ -19,6 +19,7 @@ from strait.kafka.transactions import chunks
 from strait.model import TopicPartition
 from strait.state.link_handle import ConfiguredLink
 from strait.state.publisher import CopiedRecord, Publication
+from strait.text import plural
 from strait.waiting import unix_ms
 from strait.wire.records import Record
 
@@ -46,7 +47,9 @@ def append_newest(
             differing = [key for key in here.keys() | there.keys() if _value(here.get(key)) != _value(there.get(key))]
             wanted = {here[key][1]: key for key in differing if key in here}
             gone = [key for key in differing if key not in here and not there[key][2]]
-            show(f"{place}: {len(wanted) + len(gone):,} of {len(here.keys() | there.keys()):,} keys have another value")
+            show(
+                f"{place}: {len(wanted) + len(gone):,} of {plural(len(here.keys() | there.keys()), 'key has', 'keys have')} another value"
+            )
             found = _chosen(link.source, place, wanted, skipped)
             count += _Appending(publication, point, copy, end).write(found, gone)
     return count

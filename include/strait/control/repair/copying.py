@@ -28,6 +28,7 @@ from strait.reasons import Reason
 from strait.state.link_handle import ConfiguredLink
 from strait.state.moved_copies import MovedCopies
 from strait.state.translation import Fit
+from strait.text import plural
 from strait.waiting import tries, unix_ms
 from strait.wire.records import Record
 
@@ -96,7 +97,7 @@ class TopicCopy:
                     _write(writer, doing, target, chunk)
                 ends[place.partition] = self._verify(target, stream, groups)
                 records_written += stream.count
-                self._show(f"{target}: {stream.count:,} records copied and verified")
+                self._show(f"{target}: {plural(stream.count, 'record')} copied and verified")
         self._destination.alter_each({into: ConfigChange(retention)}).or_raise()
         self._publish(topic_id, ends)
         return Written(records_written, *groups.commit(into))
@@ -163,7 +164,7 @@ class TopicCopy:
             places_of.see(number, record.offset)
         if (known.count, known.digest) != (stream.count, stream.digest):
             raise StateError(
-                f"{target}: {known.count:,} records were read again, {stream.count:,} were written, and they are not the same",
+                f"{target}: {plural(known.count, 'record was', 'records were')} read again, {stream.count:,} were written, and they are not the same",
                 hint=f"delete topic {target.topic}, then repair again",
             )
         return end

@@ -22,6 +22,7 @@ from strait.state.offset_map import (
     wire_sequence,
 )
 from strait.state.schema import OffsetMapping
+from strait.text import plural
 from strait.wire.batch import Batch
 
 OnForeign = Literal["halt", "continue", "expect"]
@@ -234,7 +235,7 @@ def from_whole_log(
             if tail.start <= least_offset(runs):
                 return Found(0)
             return _unproven(runs[0], checkpoint, end, (least_offset(runs), tail.start), "expect")
-        detail = f"offsets {tail.start} to {end - 1} hold no record of this link, though {checkpoint} records were acknowledged"
+        detail = f"offsets {tail.start} to {end - 1} hold no record of this link, though {plural(checkpoint, 'record was', 'records were')} acknowledged"
         return Refused(Reason.DESTINATION_TRUNCATED, detail)
     found = _after_last(runs, tail.last_sequence, (end, end), "expect", tail.last_offset)
     if compacted and isinstance(found, Found) and found.sequence < checkpoint:
@@ -304,7 +305,7 @@ def _after_last(
 
 
 def _too_short(end: int, sequence: int, least: int) -> Refused:
-    detail = f"its log ends at {end}, though {sequence} records of this link would make it {least} or more"
+    detail = f"its log ends at {end}, though {plural(sequence, 'record')} of this link would make it {least} or more"
     return Refused(Reason.DESTINATION_TRUNCATED, detail)
 
 

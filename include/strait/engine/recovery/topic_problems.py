@@ -5,6 +5,7 @@ from strait.model import NO_TOPIC_ID, topic_id_text
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
 from strait.reasons import Reason
+from strait.text import plural
 from strait.wire import error_codes
 
 Problem = tuple[Reason, str]
@@ -35,7 +36,7 @@ def destination_problem(destination: ClusterClient, partition: Partition) -> Pro
         return Reason.DESTINATION_RECREATED, _recreated(destination, topic, partition.destination_id)
     count = destination.partition_counts.get(topic)
     if count is not None and partition.number >= count:
-        detail = f"topic {topic} has {count} partitions on the destination, so partition {partition.number} has none"
+        detail = f"topic {topic} has {plural(count, 'partition')} on the destination, so partition {partition.number} has none"
         return Reason.DESTINATION_HAS_FEWER_PARTITIONS, detail
     if partition.queue.node < 0 and (topic, partition.number) in destination.leaders:
         return Reason.DESTINATION_LEADERLESS, f"partition {partition.number} has no leader"

@@ -24,6 +24,7 @@ from strait.launch.standalone.drivers import Drivers, Found
 from strait.launch.standalone.master import Driver, Master, Seen
 from strait.launch.standalone.request import create_request, session_properties
 from strait.launch.submission import Submission
+from strait.text import plural
 from strait.waiting import tries
 
 _POLL_SECONDS = 0.5
@@ -57,7 +58,7 @@ class StandaloneLauncher:
             needed = spec.slots + spark.standalone.driver_cores
             if needed > seen.cores:
                 raise SetupError(
-                    f"application {name}: needs {needed} cores for its {spec.slots} slots and its driver, "
+                    f"application {name}: needs {plural(needed, 'core')} for its {plural(spec.slots, 'slot')} and its driver, "
                     f"Spark cluster {self._master.url} has {seen.cores}",
                     hint="add workers to the cluster, or set fewer `slots` for its task group",
                 )

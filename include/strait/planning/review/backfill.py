@@ -12,7 +12,7 @@ from strait.planning.plan.planner import Proposal
 from strait.planning.topics.policies import start_of
 from strait.planning.topics.start_offsets import OutOfRange, Range, StartAt, after_copies, first_offset, start_at
 from strait.state.report_records import Report
-from strait.text import duration
+from strait.text import duration, plural
 
 ASSUMED_RECORD_BYTES = 1000
 """Record size in bytes to assume if neither the size of the topic nor that of the link's other records is known."""
@@ -72,9 +72,9 @@ class Backfill:
         """Yield human-readable lines; none if there is no backlog."""
         for item in self.topics:
             if item.records:
-                yield f"backfill  {item.topic}: {item.records:,} records, {_size(item)}"
+                yield f"backfill  {item.topic}: {plural(item.records, 'record')}, {_size(item)}"
         if self.records:
-            yield f"backfill  in all {self.records:,} records, {self.bytes / 1e6:,.1f} MB, {self._how_long()}"
+            yield f"backfill  in all {plural(self.records, 'record')}, {self.bytes / 1e6:,.1f} MB, {self._how_long()}"
 
     def _how_long(self) -> str:
         if self.seconds is None:

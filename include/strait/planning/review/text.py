@@ -14,6 +14,7 @@ from strait.planning.review.effect import Effect, totals
 from strait.planning.topic_sync.actions import Action, CreateTopic, actions_data
 from strait.reasons import Reason
 from strait.state.schema import Waiting
+from strait.text import plural
 
 
 def proposal_text(proposal: Proposal) -> str:
@@ -106,7 +107,7 @@ def waiting_data(item: Waiting) -> dict[str, Any]:
 def summary(draft: Draft) -> str:
     """Return a plan in one line."""
     copied = sum(slot is not None for topic in draft.topics for slot in topic.slots)
-    text = f"{copied} partitions of {len(draft.topics)} topics on {draft.slots} slots, {len(draft.waiting)} waiting"
+    text = f"{plural(copied, 'partition')} of {plural(len(draft.topics), 'topic')} on {plural(draft.slots, 'slot')}, {len(draft.waiting)} waiting"
     return f"stopped, {text}" if draft.stopped else text
 
 
@@ -131,7 +132,7 @@ def _headline(proposal: Proposal) -> str:
     new = _versions({group: versions.get(group, 0) + 1 for group in proposal.drafts})
     created = [action for action in proposal.actions if isinstance(action, CreateTopic)]
     partitions = sum(action.partitions for action in created)
-    later = f"; then {partitions} partitions of {len(created)} new topics" if created else ""
+    later = f"; then {plural(partitions, 'partition')} of {plural(len(created), 'new topic')}" if created else ""
     return f"plan {new}: {summary(draft)}{later}"
 
 
@@ -161,7 +162,9 @@ def _left_out(proposal: Proposal) -> Iterator[Effect]:
             yield Effect("left out", skip.topic, skip.detail)
     counted = Counter(skip.reason for skip in skipped)
     if counted[Reason.NOT_SELECTED]:
-        yield Effect("left out", f"{counted[Reason.NOT_SELECTED]} other topics of the source, which no pattern selects")
+        yield Effect(
+            "left out", f"{plural(counted[Reason.NOT_SELECTED], 'other topic')} of the source, which no pattern selects"
+        )
 
 
 def _versions(versions: Mapping[str, int]) -> str:

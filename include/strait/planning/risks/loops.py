@@ -12,7 +12,7 @@ from strait.model import TopicPartition
 from strait.planning.risks.risks import Risk
 from strait.planning.topics.policies import start_of
 from strait.state.schema import Registration
-from strait.text import listed
+from strait.text import listed, plural
 
 _SEPARATORS = "._-"
 
@@ -55,7 +55,7 @@ def growing_names(names: Mapping[str, str]) -> tuple[Risk, ...]:
     found = sorted(source for source, name in names.items() if _has_affix(name, source))
     if not found:
         return ()
-    detail = f"{len(found)} topics already have the prefix or suffix that this link adds: {listed(found)}"
+    detail = f"{plural(len(found), 'topic already has', 'topics already have')} the prefix or suffix that this link adds: {listed(found)}"
     effect = "their records came by this link before, and get a longer name in every round"
     return (Risk("names_grow", "", f"{detail}; {effect}: exclude them, or set `copies: skip` on one link of the ring"),)
 
@@ -116,8 +116,8 @@ def _back(
                 "both_write",
                 "",
                 f"link {other.link} is registered to copy from {link.destination}, where others write then; give "
-                f"topics that both links copy a rule with `on_foreign: expect`, or they halt; {len(halting)} topics "
-                f"have none: {listed(halting)}",
+                "topics that both links copy a rule with `on_foreign: expect`, or they halt; "
+                f"{plural(len(halting), 'topic has', 'topics have')} none: {listed(halting)}",
             )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from strait.model import TopicFacts
 from strait.planning.topics.pairs import Pair
-from strait.text import duration
+from strait.text import duration, plural
 
 PRODUCER_EXPIRATION = ("producer.id.expiration.ms", "transactional.id.expiration.ms", "transactional_id_expiration_ms")
 """Names of the time after which brokers discard a quiet producer's state; the first one that a broker has counts: Kafka's,
@@ -126,7 +126,7 @@ def wider(pairs: Iterable[Pair]) -> tuple[Risk, ...]:
         Risk(
             "more_partitions",
             pair.source.topic,
-            f"{pair.destination.topic} has {pair.destination.partitions} partitions, the source {pair.source.partitions}: "
+            f"{pair.destination.topic} has {plural(pair.destination.partitions, 'partition')}, the source {pair.source.partitions}: "
             "after a failover, new records of a key go to another partition than its earlier ones; give the source as many",
         )
         for pair in pairs
@@ -188,7 +188,7 @@ def similar_names(names: Mapping[str, str], begin: Collection[str]) -> tuple[Ris
 def _of_pair(pair: Pair, growing: Collection[str]) -> Iterator[Risk]:
     source, target = pair.source, pair.destination
     if target.partitions < source.partitions and target.topic not in growing:
-        detail = f"{target.topic} has {target.partitions} partitions, the source {source.partitions}; the other partitions wait"
+        detail = f"{target.topic} has {plural(target.partitions, 'partition')}, the source {source.partitions}; the other partitions wait"
         yield Risk("fewer_partitions", source.topic, detail)
     yield from _times(source, target)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from strait.config.groups import Group
 from strait.planning.history.load import MOST_PARTITIONS_PER_SLOT
 from strait.planning.risks.risks import Risk
+from strait.text import plural
 
 
 def crowded(groups: Mapping[str, Group], partitions: Mapping[str, int]) -> tuple[Risk, ...]:
@@ -20,7 +21,7 @@ def crowded(groups: Mapping[str, Group], partitions: Mapping[str, int]) -> tuple
         needed = math.ceil(count / MOST_PARTITIONS_PER_SLOT)
         if settings is not None and needed > settings.most_slots:
             detail = (
-                f"task group {group} has {count:,} partitions in at most {settings.most_slots} slots, and a slot takes"
+                f"task group {group} has {plural(count, 'partition')} in at most {plural(settings.most_slots, 'slot')}, and a slot takes"
                 f" {MOST_PARTITIONS_PER_SLOT:,}; set groups.{group}.max_slots to {needed} or more"
             )
             risks.append(Risk("crowded_slots", "", detail))

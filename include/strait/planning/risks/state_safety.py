@@ -11,6 +11,7 @@ from strait.model import TopicAcl, TopicFacts
 from strait.planning.risks.risks import Risk
 from strait.state.safety import MIN_IN_SYNC, UNCLEAN, durable_topics, safer_configs
 from strait.state.segments import segments_of, smaller_configs
+from strait.text import plural
 
 
 def command(topic: str, put: Mapping[str, str]) -> str:
@@ -88,7 +89,7 @@ def _of(link: str, topic: TopicFacts, wanted: int) -> Iterator[Risk]:
     if topic.replicas < wanted and topic.topic in durable_topics(link):
         brokers = ", ".join(f"<broker {number}>" for number in range(1, wanted + 1))
         moved = f'{{"topic": "{topic.topic}", "partition": 0, "replicas": [{brokers}]}}'
-        detail = f"{topic.topic} has {topic.replicas} replicas, {wanted} are needed"
+        detail = f"{topic.topic} has {plural(topic.replicas, 'replica')}, {wanted} are needed"
         how = f'run kafka-reassign-partitions.sh --execute with {{"version": 1, "partitions": [{moved}]}}'
         yield Risk("state_replicas", "", f"{detail}; {how}")
     decided = {name: value for name, value in _lacking(link, topic).items() if name in topic.topic_configs}

@@ -1,6 +1,6 @@
 """Figures as text for operators; "-" is unknown. Pure."""
 
-from strait.text import duration
+from strait.text import duration, plural
 
 UNKNOWN = "-"
 
@@ -25,7 +25,7 @@ def lasting(seconds: float | None) -> str:
 def records_behind(known: int | None, unknown: int) -> str:
     """Return the lag of several partitions as a phrase."""
     if not unknown:
-        return f"{count(known)} records behind"
+        return f"{UNKNOWN} records behind" if known is None or known < 0 else f"{plural(known, 'record')} behind"
     if known is None:
         return "how many records behind is unknown"
-    return f"at least {known:,} records behind, {unknown:,} partitions unknown"
+    return f"at least {plural(known, 'record')} behind, {plural(unknown, 'partition')} unknown"

@@ -17,7 +17,7 @@ from strait.reasons import Reason
 from strait.state.offset_map import source_offset
 from strait.state.report_records import Report
 from strait.state.schema import OffsetMapping, Plan
-from strait.text import duration
+from strait.text import duration, plural
 
 Reports = Mapping[tuple[str, int], Sequence[Report]]
 Runs = Mapping[tuple[str, int], Sequence[OffsetMapping]]
@@ -60,16 +60,16 @@ class TopicMetrics:
 
     def __str__(self) -> str:
         parts = [
-            f"{self.topic}: {self.records:,} records copied",
+            f"{self.topic}: {plural(self.records, 'record')} copied",
             f"{figures.count(self.records_per_second)} records/s",
             f"lag {figures.at_least(self.lag_records, self.lag_unknown)} records, {figures.lasting(self.lag_seconds)}",
         ]
-        waiting = f"of {self.partitions} partitions {word('waiting')}"
+        waiting = f"of {plural(self.partitions, 'partition')} {word('waiting')}"
         parts += [f"{count} {waiting}: {why}" for why, count in sorted(self.waiting.items())]
         if self.held_back_records:
-            parts.append(f"{self.held_back_records:,} records held back by open transactions")
+            parts.append(f"{plural(self.held_back_records, 'record')} held back by open transactions")
         if self.starting:
-            parts.append(f"{self.starting} of {self.partitions} partitions {word('starting')}")
+            parts.append(f"{self.starting} of {plural(self.partitions, 'partition')} {word('starting')}")
         if self.seconds_to_loss is not None and self.seconds_to_loss < WARN_SECONDS:
             parts.append(f"retention deletes what is not copied in {duration(self.seconds_to_loss)}")
         return "; ".join(parts)

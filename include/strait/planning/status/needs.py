@@ -14,7 +14,7 @@ from strait.planning.history.overrun import WARN_SECONDS
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.reasons import Kind, Reason
-from strait.text import duration, without_numbers
+from strait.text import duration, plural, without_numbers
 
 
 class Need(NamedTuple):
@@ -165,7 +165,7 @@ def _growing(rows: Sequence[PartitionStatus], growing: Mapping[TopicPartition, G
         grown = [growing[TopicPartition(topic, row.partition or 0)] for row in some]
         before, now = sum(one.before for one in grown), sum(one.now for one in grown)
         why = f", {some[0].reason}: {some[0].detail}" if some[0].reason else ""
-        text = f"{_place(topic, some)}: the lag only grows: {before:,} to {now:,} records in half an hour{why}"
+        text = f"{_place(topic, some)}: the lag only grows: {before:,} to {plural(now, 'record')} in half an hour{why}"
         yield Need("lag", topic, text.rstrip(": ."), _LAG, topic)
 
 

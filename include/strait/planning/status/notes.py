@@ -9,7 +9,7 @@ from strait.planning.status.status import Status
 from strait.planning.topics.kept_less import recently_recorded
 from strait.reasons import Reason
 from strait.state.schema import Loss
-from strait.text import utc
+from strait.text import plural, utc
 
 
 def with_deleted(status: Status, losses: Iterable[Loss], now_ms: int) -> Status:
@@ -47,5 +47,5 @@ def _with_quarantined(row: PartitionStatus, quarantined: Mapping[TopicPartition,
     count = 0 if row.partition is None else quarantined.get(TopicPartition(row.topic, row.partition), 0)
     if not count:
         return row
-    told = "; ".join(filter(None, (row.detail, f"{least}{count:,} records in quarantine")))
+    told = "; ".join(filter(None, (row.detail, f"{least}{plural(count, 'record')} in quarantine")))
     return replace(row, quarantined=count, detail=told, reason=row.reason or str(Reason.QUARANTINED))

@@ -14,7 +14,7 @@ from strait.reasons import Kind, Reason
 from strait.state.report_records import PartitionReport, Report
 from strait.state.schema import Plan, PlannedTopic, Waiting
 from strait.state.slot_reports import lag_seconds
-from strait.text import duration
+from strait.text import duration, plural
 
 SILENT_MS = 5_000
 """A slot reports once per second; after this time without a report it is silent. Clocks of hosts may differ by less
@@ -197,7 +197,7 @@ def _assigned(
         losing = None if losing is None else max(0.0, losing - (moment.now_ms - heard.report.at_ms) / 1000)
     if reason == Reason.OPEN_TRANSACTION and "held_back_seconds" in told:
         held, seconds = told["held_back_records"], told["held_back_seconds"]
-        detail = f"{held:,} records held back for {duration(seconds)}: {detail}"
+        detail = f"{plural(held, 'record')} held back for {duration(seconds)}: {detail}"
     if state == "copying":
         left = pace.seconds_left.get(place)
         left = None if left is None else moment.elapsed(left)

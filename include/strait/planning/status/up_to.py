@@ -13,6 +13,7 @@ from strait.json_text import value_of
 from strait.model import TopicPartition
 from strait.planning.status.rows import PartitionStatus
 from strait.reasons import Reason
+from strait.text import plural
 
 NOW = "now"
 _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
@@ -111,10 +112,12 @@ def progress_text(ends: Ends, rows: Iterable[PartitionStatus]) -> str:
         return ""
     positions = {TopicPartition(row.topic, row.partition): row.position for row in rows if row.partition is not None}
     known = [ends[place] - positions[place] for place in left if positions.get(place, -1) >= 0]
-    records = f", {sum(max(0, missing) for missing in known):,} offsets behind" if len(known) == len(left) else ""
+    records = (
+        f", {plural(sum(max(0, missing) for missing in known), 'offset')} behind" if len(known) == len(left) else ""
+    )
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(Counter(left.values()).items()))
     first = min(left)
-    return f"{len(left)} of {len(ends)} partitions are behind{records} ({reasons}); the first is {first}"
+    return f"{len(left)} of {plural(len(ends), 'partition is', 'partitions are')} behind{records} ({reasons}); the first is {first}"
 
 
 def _object(text: str) -> Mapping[str, Any]:

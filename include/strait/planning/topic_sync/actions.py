@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from strait.model import TopicAcl, TopicPartition
+from strait.text import plural
 
 
 class Action(ABC):
@@ -80,7 +81,10 @@ class CreateTopic(_TopicAction):
     def detail(self) -> str:
         replicas = "" if self.replication_factor is None else f", replication factor {self.replication_factor}"
         without = f"; not accepted there: {_listed(self.left_out)}" if self.left_out else ""
-        return ", ".join(filter(None, [f"{self.partitions} partitions{replicas}", _listed(self.configs)])) + without
+        return (
+            ", ".join(filter(None, [f"{plural(self.partitions, 'partition')}{replicas}", _listed(self.configs)]))
+            + without
+        )
 
     @property
     def new_partitions(self) -> list[TopicPartition]:
@@ -107,7 +111,7 @@ class GrowTopic(_TopicAction):
 
     @property
     def detail(self) -> str:
-        return f"from {self.partitions_now} to {self.partitions} partitions"
+        return f"from {self.partitions_now} to {plural(self.partitions, 'partition')}"
 
     @property
     def new_partitions(self) -> list[TopicPartition]:

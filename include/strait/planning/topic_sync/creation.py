@@ -15,6 +15,7 @@ from strait.planning.topics.policies import creates
 from strait.planning.topics.selection import Selection
 from strait.reasons import Reason
 from strait.state.schema import Waiting
+from strait.text import plural
 
 _NOTHING = Begun({}, {}, frozenset())
 _NONE: Mapping[TopicPartition, Change] = {}
@@ -96,7 +97,7 @@ def _unfit(link: Link, pair: Pair, source: str, destination: str, refused: str |
             topic=topic,
             partitions=tuple(range(pair.fit, pair.source.partitions)),
             reason=Reason.DESTINATION_HAS_FEWER_PARTITIONS,
-            detail=f"topic {target} on {destination} has {pair.destination.partitions} partitions, "
+            detail=f"topic {target} on {destination} has {plural(pair.destination.partitions, 'partition')}, "
             f"on {source} it has {pair.source.partitions}{why}",
         )
 

@@ -19,7 +19,7 @@ from strait.planning.topics.pairs import Pair
 from strait.planning.topics.start_offsets import StartAt
 from strait.reasons import Reason
 from strait.state.schema import Decision, Plan, TopicPolicy, Waiting, newest_of
-from strait.text import utc
+from strait.text import plural, utc
 
 RESOLVABLE = frozenset({Reason.DESTINATION_DELETED, Reason.DESTINATION_RECREATED, Reason.SOURCE_RECREATED})
 """Reasons for waiting that a one-time decision resolves."""
@@ -49,7 +49,7 @@ class Trace(NamedTuple):
 
     def __str__(self) -> str:
         at = f", the last confirmed at {utc(self.last_ms)} UTC" if self.last_ms else ""
-        return f"{self.records:,} records{at}"
+        return f"{plural(self.records, 'record')}{at}"
 
 
 def decisions_of(plans: Iterable[Plan]) -> tuple[Decision, ...]:

@@ -7,6 +7,7 @@ from strait.config.selecting import selects
 from strait.errors import ConfigError
 from strait.planning.topics.selection import Selection
 from strait.state.schema import Plan
+from strait.text import plural
 
 
 def check_not_emptied(link_name: str, link: Link, selection: Selection, previous: Iterable[Plan]) -> None:
@@ -20,7 +21,11 @@ def check_not_emptied(link_name: str, link: Link, selection: Selection, previous
         return
     if not any(selects(link.topics, topic) for topic in planned):
         where = link.origins.get("topics", f"links.{link_name}.topics")
-        topics = f"all {len(planned)} topics" if len(planned) > 1 else f"topic {next(iter(planned))}, its only one,"
+        topics = (
+            f"all {plural(len(planned), 'topic')}"
+            if len(planned) > 1
+            else f"topic {next(iter(planned))}, its only one,"
+        )
         raise ConfigError(
             where,
             [f"selects no topic, so {topics} would no longer be replicated"],

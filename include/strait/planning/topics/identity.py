@@ -13,6 +13,7 @@ from strait.reasons import Reason
 from strait.state.adoption import adopted
 from strait.state.offset_map import covering, destination_offset, locate
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
+from strait.text import plural
 
 Action = Literal["halted", "continued", "restarted"]
 _LOSSES = (Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATED, Reason.DESTINATION_DELETED)
@@ -127,7 +128,7 @@ def _change(pair: Pair, past: Sequence[OffsetMapping], last: OffsetMapping) -> C
     lost = first, max(first, end)
     destination = (
         f"topic {last.destination} was deleted and created again on the destination: the link copied into ID "
-        f"{last.destination_id}, the present one is {pair.destination.topic_id}; the {lost[1] - first:,} records copied into "
+        f"{last.destination_id}, the present one is {pair.destination.topic_id}; the {plural(lost[1] - first, 'record')} copied into "
         "the former one are gone with it"
     )
     if last.source_id == pair.source.topic_id:

@@ -12,6 +12,7 @@ from strait.model import TopicPartition
 from strait.reasons import Reason
 from strait.state.schema import Loss, OffsetMapping
 from strait.state.translation import Fit, Translator
+from strait.text import plural
 
 RECORDED_EVERY_MS = 7 * 86_400_000
 """Time between two entries of one partition, whose records may be deleted all the time: the loss log is kept forever."""
@@ -84,7 +85,7 @@ def deleted_there(runs: Sequence[OffsetMapping], remains: Remains) -> list[Delet
     if gone is not None:
         first, end = translator.to_source(gone.first), translator.to_source(gone.end)
         if first.fit is Fit.EXACT and end.fit is Fit.EXACT:
-            what = f"compaction has deleted {gone.missing:,} of the {gone.end - gone.first:,} records copied from there"
+            what = f"compaction has deleted {gone.missing:,} of the {plural(gone.end - gone.first, 'record')} copied from there"
             found.append(Deleted(max(start, first.offset), end.offset, f"{what}: {remains.settings}"))
     return found
 

@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+from strait.text import plural
+
 Verdict = Literal["ready", "nothing", "refused"]
 
 TAIL_RECORDS = 100
@@ -173,9 +175,7 @@ def closer(committed: Match | NoMatch, uncommitted: Match | NoMatch) -> Match | 
 def too_much_again(since: int, before: Match | NoMatch) -> NoMatch:
     """Return no match for a partition whose records from destination offset ``since`` on may have been replicated
     again, since these are too many to compare with the source. ``before``: the result for its last records."""
-    detail = (
-        f"from destination offset {since} on, more than {MOST_AGAIN:,} records may be from before a restart of the tool"
-    )
+    detail = f"from destination offset {since} on, more than {plural(MOST_AGAIN, 'record')} may be from before a restart of the tool"
     return NoMatch(detail, before.offset if isinstance(before, Match) else before.likely)
 
 
@@ -230,7 +230,7 @@ def where_to_begin(stored: int | None, logs: Logs, found: Match | NoMatch | None
         return Begin("refused", None, detail)
     if isinstance(found, Match):
         distance = "" if stored is None or found.offset == stored else f", {_distance(found.offset - stored)}"
-        twice = f"; the tool replicated {found.twice} records before it twice" if found.twice else ""
+        twice = f"; the tool replicated {plural(found.twice, 'record')} before it twice" if found.twice else ""
         raw = "; the tool replicated records of aborted or open transactions, too" if found.uncommitted else ""
         return Begin("ready", found.offset, f"last replicated source offset {found.offset - 1}{distance}{twice}{raw}")
     if isinstance(found, NoMatch):
@@ -257,7 +257,7 @@ def where_to_begin(stored: int | None, logs: Logs, found: Match | NoMatch | None
 
 
 def _distance(records: int) -> str:
-    return f"{abs(records)} offsets {'after' if records > 0 else 'before'} the stored position"
+    return f"{plural(abs(records), 'offset')} {'after' if records > 0 else 'before'} the stored position"
 
 
 def fingerprints(contents: Iterable[Content]) -> tuple[bytes, ...]:

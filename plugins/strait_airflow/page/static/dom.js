@@ -80,11 +80,13 @@ export function short(value) {
   const power = value < 1000 ? 0 : Math.min(LARGE.length - 1, Math.floor(Math.log10(value) / 3));
   return `${Number((value / 1000 ** power).toPrecision(6))}${power ? ` ${LARGE[power]}` : ""}`;
 }
+// A number with its noun, and with a verb if that follows: plural(1, "link is", "links are").
+export const plural = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 export const count = (value) => (unknown(value) || value < 1e6 ? exact(value)
   : el("span", { title: exact(value) }, number(value)));
 // A total of which some parts are not known.
 export const total = (known, unknownParts) => (!unknownParts ? count(known) : known
-  ? el("span", { title: `${exact(unknownParts)} partitions unknown` }, "≥ ", count(known)) : "–");
+  ? el("span", { title: `${plural(unknownParts, "partition")} unknown` }, "≥ ", count(known)) : "–");
 export function seconds(value) {
   if (unknown(value)) return "–";
   if (value < 10) return `${value.toFixed(1)} s`;

@@ -1,5 +1,5 @@
 // A link's consumer groups: where they would continue on the destination, and why not exactly where they are.
-import { above, address, ago, ask, badge, cell, count, el, exact, seconds, table, when } from "./dom.js";
+import { above, address, ago, ask, badge, cell, count, el, exact, plural, seconds, table, when } from "./dom.js";
 import { frame } from "./tabs.js";
 import { choice, filters, listing, pager, searchField } from "./paging.js";
 
@@ -41,7 +41,7 @@ function syncPart({ wanted, report, age_seconds: age, late }) {
       + `${exact(report.groups)} are in sync is unknown.`);
   }
   const text = `${exact(report.in_sync)} of ${exact(report.groups)} in sync; last synchronized ${seconds(age)} ago, `
-    + `${often}; ${exact(report.rereads)} records would be read again if all moved now.`;
+    + `${often}; ${plural(report.rereads, "record")} would be read again if all moved now.`;
   const trouble = report.trouble ? [el("p", { class: "bad" }, report.trouble)] : [];
   return el("div", {}, el("p", {}, text), ...trouble, el("p", { class: "soft" }, QUIET));
 }

@@ -1,5 +1,5 @@
 // All links: a line that sums them up, of which each part filters, and the links, those that need an operator first.
-import { address, airflowPart, ask, badge, cell, count, el, exact, millis, seconds, table, total, untilLoss } from "./dom.js";
+import { address, airflowPart, ask, badge, cell, count, el, exact, millis, plural, seconds, table, total, untilLoss } from "./dom.js";
 import { room } from "./frame.js";
 import { commandPart } from "./copy.js";
 import { sparklines } from "./history.js";
@@ -22,9 +22,9 @@ const ends = (row) => (row.source ? el("span", {}, `${row.source} → ${row.dest
 function why(row) {
   const waits = Object.entries(row.waiting ?? {}).filter(([reason]) => reason !== "link_stopped"); // its state says so
   const waiting = waits.map(([reason, many]) =>
-    `${exact(many)} ${many === 1 ? "partition" : "partitions"}: ${reason.replaceAll("_", " ")}`);
+    `${plural(many, "partition")}: ${reason.replaceAll("_", " ")}`);
   if (row.error) return row.error + (row.known ? `; all figures are ${seconds(row.age_seconds)} old` : "");
-  const lost = row.losses_new ? [`${exact(row.losses_new)} new ${row.losses_new === 1 ? "loss" : "losses"}`] : [];
+  const lost = row.losses_new ? [plural(row.losses_new, "new loss", "new losses")] : [];
   return row.needs?.[0]?.text || [...lost, ...waiting].join(", ");
 }
 
@@ -55,17 +55,17 @@ function summaryPart(found, show) {
       onclick: take }, text);
   };
   const person = found.person
-    ? [part("person", `${found.person} ${found.person === 1 ? "needs" : "need"} an operator`, "person", { state: "person" })]
+    ? [part("person", `${plural(found.person, "needs", "need")} an operator`, "person", { state: "person" })]
     : [];
   const states = found.states.map((one) => part(one.word.replaceAll(" ", "-"), `${one.count} ${one.word}`, one.level,
     { state: one.word }));
-  const lost = found.losses_new ? [part("lost", `${exact(found.losses_new)} new ${found.losses_new === 1 ? "loss" : "losses"}`,
+  const lost = found.losses_new ? [part("lost", plural(found.losses_new, "new loss", "new losses"),
     "person", { state: "lost" })] : [];
   const lag = found.behind ? [part("behind", `largest lag ${seconds(found.lag_seconds)}`, "",
     { state: "behind", sort: "lag_seconds", descending: true })] : [];
   const loss = found.losing ? [part("losing", `first loss in ${seconds(found.seconds_to_loss)}`, "person",
     { state: "losing", sort: "seconds_to_loss" })] : [];
-  const all = el("strong", {}, `${exact(found.links)} ${found.links === 1 ? "link" : "links"}`);
+  const all = el("strong", {}, plural(found.links, "link"));
   return el("p", { class: "summary", role: "group", "aria-label": "Summary" }, all, ...person, ...loss, ...lost, ...states, ...lag);
 }
 
@@ -86,7 +86,7 @@ function poolsPart(pools, show) {
   const one = ({ name, links, badge: { level, sign } }) => el("button", { type: "button", class: `part ${level}`,
     id: `pool-${name}`, "aria-pressed": String(list.wanted.pool === name),
     onclick: () => list.want({ pool: list.wanted.pool === name ? "" : name }, show) },
-  el("span", { "aria-hidden": "true" }, `${sign} `), `${name}: ${links} ${links === 1 ? "link" : "links"}`);
+  el("span", { "aria-hidden": "true" }, `${sign} `), `${name}: ${plural(links, "link")}`);
   return [el("p", { class: "summary", role: "group", "aria-label": "Pools" }, el("span", { class: "soft" },
     "Application pools"), ...pools.map(one))];
 }

@@ -1,5 +1,5 @@
 // Which cluster feeds which: the boxes are clusters, the lines links, as urgent as the most urgent of them.
-import { address, cell, el, number, seconds, svg, table } from "./dom.js";
+import { address, cell, el, number, plural, seconds, svg, table } from "./dom.js";
 import { addressed } from "./frame.js";
 import { isDense, layout } from "./map_layout.js";
 import { printable } from "./text.js";
@@ -62,7 +62,7 @@ function edgePart(edge, chosen, letters) {
 
 function boxPart(box, letters) {
   const many = box.names.length > 1;
-  const name = many ? `${box.names.length} clusters` : box.names[0];
+  const name = many ? plural(box.names.length, "cluster") : box.names[0];
   const middle = box.x + box.width / 2;
   return svg("a", { href: many ? listed({ map: "all" }) : listed({ search: name }), class: `box${many ? " many" : ""}`,
     "aria-label": many ? `${name}: show each` : `cluster ${name}: its links` },
@@ -102,7 +102,7 @@ function matrix({ edges }) {
 export function mapPart(found, width) {
   if (!found.edges.length) return [];
   const missing = found.unknown
-    ? [el("p", { class: "soft" }, `${found.unknown} ${found.unknown === 1 ? "link is" : "links are"} not on the map: `
+    ? [el("p", { class: "soft" }, `${plural(found.unknown, "link is", "links are")} not on the map: `
       + `${found.unknown === 1 ? "its" : "their"} clusters are not known yet.`)] : [];
   return [isDense(found.edges) ? matrix(found) : drawing(found, width), ...missing];
 }

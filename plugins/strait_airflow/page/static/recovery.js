@@ -1,7 +1,7 @@
 // How ready a link is for a failover, its failovers and rehearsals, and beginning one.
 import { charts } from "./chart.js";
 import { opens } from "./dialog.js";
-import { above, address, ago, ask, badge, cell, el, exact, facts, seconds, table, when } from "./dom.js";
+import { above, address, ago, ask, badge, cell, el, exact, facts, plural, seconds, table, when } from "./dom.js";
 import { room } from "./frame.js";
 import { listing, pager } from "./paging.js";
 import { frame } from "./tabs.js";
@@ -18,7 +18,7 @@ function readinessPart(link, found) {
   const missing = readiness.missing.map((step) => el("li", {}, badge(step.badge), ` ${step.name}: ${step.detail}`));
   const whole = el("p", { class: "good" }, "Every step of the last rehearsal held.");
   return el("div", {},
-    el("p", {}, el("strong", {}, percent(readiness.score)), ` of ${readiness.steps} steps held at the `,
+    el("p", {}, el("strong", {}, percent(readiness.score)), ` of ${plural(readiness.steps, "step")} held at the `,
       el("a", { href: address("link", link, "recovery", readiness.id) }, `rehearsal of ${when(readiness.at_ms)}`), "."),
     missing.length ? el("ul", {}, ...missing) : whole);
 }

@@ -1,6 +1,6 @@
 // Settling what the destination refused: writing it where it belongs, or letting it go.
 import { field, opens, select } from "./dialog.js";
-import { el, number } from "./dom.js";
+import { el, plural } from "./dom.js";
 import { actDialog } from "./runs.js";
 
 const ABOUT = {
@@ -10,7 +10,7 @@ const ABOUT = {
 };
 
 function settleDialog(link, action) {
-  const topics = Object.entries(link.quarantine).map(([topic, count]) => [topic, `${topic}: ${number(count)} records`]);
+  const topics = Object.entries(link.quarantine).map(([topic, count]) => [topic, `${topic}: ${plural(count, "record")}`]);
   const title = action === "replay" ? "Replay" : "Drop";
   const into = field("Write into", el("input", { name: "to", maxlength: 249, autocomplete: "off" }),
     "A topic of the destination; empty: where the records were to go.");

@@ -1,6 +1,6 @@
 // The editor of a link's topics: checks while somebody types, shows what the change would do, and saves the Variable.
 import { field, openDialog } from "./dialog.js";
-import { airflow, ask, askWith, bytes, el, number, put } from "./dom.js";
+import { airflow, ask, askWith, bytes, el, plural, put } from "./dom.js";
 import { newestRun, nextRun, runPanel } from "./runs.js";
 
 const TYPING_MS = 300;
@@ -27,7 +27,7 @@ function duration(seconds) {
 // What `preview_of` answers, in words.
 function previewPart({ effects, waits, left_out: leftOut, forecast, needs_approval: asked }) {
   const { records, bytes: left, seconds } = forecast.backfill;
-  const backlog = `${number(records)} records, ${bytes(left)}, ${duration(seconds)}`;
+  const backlog = `${plural(records, "record")}, ${bytes(left)}, ${duration(seconds)}`;
   return [
     ...(effects.total || waits.total ? [] : [el("p", {}, "This changes nothing.")]),
     ...section("What is done", effects, (one) => `${one.sign} ${one.verb} ${one.subject}`
