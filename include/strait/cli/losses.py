@@ -49,8 +49,10 @@ def losses(
     if output.structured:
         output.write([loss.model_dump() | {"acknowledged": _data(said)} for loss, said in found])
     elif made is not None:
-        of = f" of topic {topic}" if topic else ""
-        echo(f"link {link.name}: {plural(made.count, f'loss{of} is', f'losses{of} are')} acknowledged by {made.by}")
+        where = f" of topic {topic}" if topic else ""
+        echo(
+            f"link {link.name}: {plural(made.count, f'loss{where} is', f'losses{where} are')} acknowledged by {made.by}"
+        )
     elif found:
         _print(found)
     else:
