@@ -146,6 +146,15 @@ release: $(INSTALLED) sbom ## Build what a release has into build/release: sourc
 	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) CFLAGS=-g0
 	"$$uv" build --quiet --out-dir $(RELEASE) .
 	rm -f $(RELEASE)/.gitignore
+	# setuptools leaves the time and the user of the build in the source archive
+	for sources in $(RELEASE)/strait-*.tar.gz; do
+		tar -C $(RELEASE) -xzf "$$sources"
+		folder=$$(basename "$$sources" .tar.gz)
+		tar -C $(RELEASE) --sort=name --mtime="@$$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go-w \
+			-cf - "$$folder" | gzip -n9 >"$$sources.new"
+		mv "$$sources.new" "$$sources"
+		rm -r "$(RELEASE)/$$folder"
+	done
 	$(BIN)/python -m strait.launch.package $(RELEASE)/strait-package.tar.gz
 	cp build/sbom.json $(RELEASE)
 	(cd $(RELEASE) && sha256sum * >SHA256SUMS)

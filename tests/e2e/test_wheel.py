@@ -2,7 +2,10 @@
 
 import importlib.metadata
 import json
+import os
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +73,28 @@ def test_validate_plan_and_run_replicate_outside_of_a_checkout(installed: Instal
         run.wait(120)
     assert run.returncode == 0, log.read_text()
     assert_equal(*(read_all(cluster, topic, 1) for cluster in (clusters.source, clusters.destination)))
+
+
+def test_an_archive_for_a_cluster_needs_no_checkout(installed: Installed):
+    tools = os.pathsep.join([installed.environment["PATH"], str(Path(sys.executable).parent)])
+    archive = installed.folder / "package.tar.gz"
+    made = subprocess.run(
+        [installed.bin / "python", "-m", "strait.launch.package", archive],
+        cwd=installed.folder, env=installed.environment | {"PATH": tools}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    with tarfile.open(archive) as tar:
+        members = {member.name: member for member in tar}
+    assert {
+        "bin/python",
+        "replicate.py",
+        "package.json",
+        "packages/strait/engine/slot.py",
+        "packages/kafka/__init__.py",
+    } <= set(members)
+    assert not [name for name in members if "__pycache__" in name]
+    assert {(member.mtime, member.uid, member.uname) for member in members.values()} == {(315532800, 0, "")}
+    assert members["bin/python"].mode == 0o755
 
 
 def _states(installed: Installed) -> set[str]:
