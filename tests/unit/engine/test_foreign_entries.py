@@ -126,8 +126,8 @@ def test_a_month_of_alternating_writers_has_few_entries_and_a_small_map(monkeypa
 
 def _foreign_in(loss: Loss) -> int:
     """How many records an entry is about."""
-    told = re.match(r"(\d+) records between", loss.detail)
-    return int(told[1]) if told else loss.to_offset - loss.from_offset
+    told = re.match(r"([\d,]+) records? not of this link", loss.detail)
+    return int(told[1].replace(",", "")) if told else loss.to_offset - loss.from_offset
 
 
 class MapSink:
