@@ -122,6 +122,7 @@ class LogSide:
                 following, is_end, _ = part.outside
                 if is_end:
                     return _Reply([], None)
+                self._first = following  # records may have been deleted up to one inside a batch
                 return _Reply([Hole(at, min(following, end), "deleted")], following if following < end else None)
             if at >= part.readable:
                 return _Reply([], None)

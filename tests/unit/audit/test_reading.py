@@ -73,6 +73,21 @@ def test_what_retention_has_removed_is_a_hole():
     assert read(log)[0] == Hole(0, batches[5].base_offset, "deleted")
 
 
+def test_records_that_are_deleted_up_to_one_inside_a_batch_while_the_log_is_read_are_no_damage():
+    batches = some()
+    held = next(number for number, one in enumerate(batches) if number > 5 and one.records > 5)
+    log = Log(batches)
+    items = side(log).items(PLACE, batches[2].base_offset, 10_000)
+    before = [next(items)]
+    log.start = batches[held].base_offset + 3
+    found = [*before, *items]
+    (hole,) = [one for one in found if isinstance(one, Hole)] or [None]
+    assert hole is None or (hole.why, hole.end) == ("deleted", log.start)
+    later = read(log, batches[held - 1].base_offset)
+    assert later[0] == Hole(batches[held - 1].base_offset, log.start, "deleted")
+    assert [one.base_offset for one in later[1:]] == [one.base_offset for one in batches[held:]]
+
+
 def test_markers_and_aborted_transactions_have_no_records():
     chance = random.Random(2)
     batches = some()
