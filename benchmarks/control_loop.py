@@ -274,7 +274,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--links", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--times", type=int, default=3, help="of each event; 0: what is idle only")
     asked = parser.parse_args()
     links: dict[str, Json] = {f"link{number:02}": {} for number in range(asked.links)}
     with tempfile.TemporaryDirectory() as name, loop(Path(name), links) as running:
@@ -284,7 +284,8 @@ def main() -> None:
         lines, rows = idle(running, asked.minutes)
         print("\n".join(lines), rows, flush=True)
         lines.append(f"| task rows while idle | {rows} in {asked.minutes:g} minutes |")
-        lines += reactions(running, asked.times)
+        if asked.times:
+            lines += reactions(running, asked.times)
     append_table(RESULTS, f"{asked.links} links.", ("what", "measured"), lines)
 
 
