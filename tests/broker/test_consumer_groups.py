@@ -262,7 +262,7 @@ def test_on_the_command_line(copied: EngineLink, topic_name: str, tmp_path: Path
     assert (item["group"], item["synced"], item["rereads"]) == (group, True, 0)
     said = strait(tmp_path, "--check", copied.name, group)
     assert (said.returncode, said.stderr) == (0, "")
-    assert " in_sync" in said.stdout
+    assert " in sync" in said.stdout
     hostile = f"{topic_name} [red]a[/b] \x1b[2J\nb :fire:"
     with ConsumerGroups(copied.source.client_properties, "a") as groups:
         groups.commit({hostile: {TopicPartition(topic_name, 0): Committed(5, "")}}, DAY_MS)

@@ -477,7 +477,7 @@ def test_a_look_ahead_judges_groups_as_the_failover_does(make_link: MakeLink, to
     delete_before(destination, second, 30)
     assert f"{gone} (1 behind; deleted)" in look().detail
     assert committed(destination, gone, topic_name) == {}
-    with pytest.raises(FailoverStopped, match=rf"groups: .*{gone} \(1 in_sync; deleted\)"):
+    with pytest.raises(FailoverStopped, match=rf"groups: .*{gone} \(1 in sync; deleted\)"):
         run(link, replace(QUICK, accept_inexact=(back,)))
     done = run(link, replace(QUICK, accept_inexact=(back, gone)))
     assert (done.outcome, verdicts(done)["groups"]) == ("done", "warning")

@@ -268,7 +268,7 @@ def test_on_the_command_line(copied: EngineLink, topic_name: str, tmp_path: Path
     assert (said.returncode, said.stderr) == (0, "")
     (line,) = (line for line in said.stdout.splitlines() if line.startswith(f"{group} "))
     assert "share" in line
-    assert line.endswith("1 in_sync; share group's start only")
+    assert line.endswith("1 in sync; share group's start only")
     (item,) = json.loads(strait(copied.name, group, "--check", "-o", "json").stdout)
     assert (item["synced"], item["rereads"]) == (True, None)
     assert (item["offsets"][0]["offset"], item["offsets"][0]["committed"]) == (30, 30 + SHIFT)

@@ -12,7 +12,8 @@ from strait.cli.tables import plain_table
 from strait.config.consumer_groups import GroupFilter
 from strait.config.outline import link_names
 from strait.consumer_groups.sync import GroupSync
-from strait.planning.consumer_groups import MEANINGS, SHARE, SHARE_START, GroupStatus
+from strait.planning.consumer_groups import MEANINGS, SHARE, SHARE_START, GroupStatus, plain
+from strait.planning.status.words import word
 from strait.state.link_handle import ConfiguredLink
 from strait.text import plural
 
@@ -100,7 +101,7 @@ def _print(found: Sequence[GroupStatus], *, by_partition: bool) -> None:
             ["group", "partition", ">offset", "to", ">offset", "fit", ">committed", "state"], _partitions(found)
         )
     for state in sorted({state for item in found for state, _ in item.states}):
-        echo(f"{state}: {MEANINGS[state]}")
+        echo(f"{word(state)}: {MEANINGS[state]}")
 
 
 def _partitions(found: Iterable[GroupStatus]) -> Iterable[list[str]]:
@@ -112,9 +113,9 @@ def _partitions(found: Iterable[GroupStatus]) -> Iterable[list[str]]:
                 f"{item.offset:,}",
                 f"{item.to_topic}-{item.partition}",
                 _count(item.to_offset),
-                item.fit,
+                plain(item.fit),
                 _count(item.committed),
-                f"{item.state}: {item.detail}" if item.detail else str(item.state),
+                f"{word(item.state)}: {item.detail}" if item.detail else word(item.state),
             ]
 
 
@@ -123,7 +124,7 @@ def _sides(item: GroupStatus) -> list[str]:
 
 
 def _summary(item: GroupStatus) -> str:
-    states = ", ".join(f"{count} {state}" for state, count in item.states)
+    states = ", ".join(f"{count} {word(state)}" for state, count in item.states)
     outside = f"; also in {plural(len(item.outside), 'topic')} that the link does not copy" if item.outside else ""
     return item.note or (f"{states}; {SHARE_START}" if item.source.kind == SHARE else states) + outside
 

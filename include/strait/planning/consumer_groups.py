@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from strait.config import naming
 from strait.model import TopicPartition
+from strait.planning.status.words import word
 from strait.state.translation import Fit, Translation
 
 SHARE = "share"
@@ -57,6 +58,12 @@ _AT_REST = frozenset(
     }
 )
 """Regardless of replication progress, an offset stays in these states as long as neither side commits."""
+_SAME = {
+    OffsetState.AHEAD_OF_COPY: Fit.AHEAD,
+    OffsetState.NOT_REPLICATED: Fit.NOT_REPLICATED,
+    OffsetState.UNKNOWN: Fit.UNKNOWN,
+}
+"""States that already include the accuracy of the translation."""
 MEANINGS = {
     OffsetState.REFUSED: "the destination refused the offset",
     OffsetState.UNKNOWN: "the offset cannot be translated now",
@@ -178,12 +185,13 @@ class GroupStatus:
         """Short reason why it would not continue exactly at its position."""
         if self.note:
             return self.note
-        fits = sorted({item.fit for item in self.offsets if item.fit != Fit.EXACT})
+        told = {_SAME.get(item.state) for item in self.offsets}
+        fits = sorted({item.fit for item in self.offsets if item.fit != Fit.EXACT} - told)
         refusals = sorted({item.detail for item in self.offsets if item.state is OffsetState.REFUSED and item.detail})
-        states = ", ".join(f"{count} {state}" for state, count in self.states)
+        states = ", ".join(f"{count} {word(state)}" for state, count in self.states)
         states += f" ({', '.join(refusals)})" if refusals else ""
         rereads = f"{self.rereads:,} re-reads" if self.rereads else ""
-        return "; ".join(filter(None, (states, ", ".join(fits), rereads)))
+        return "; ".join(filter(None, (states, ", ".join(map(plain, fits)), rereads)))
 
     @property
     def rereads(self) -> int | None:
@@ -227,6 +235,11 @@ class GroupStatus:
             "outside": list(self.outside),
             "offsets": [asdict(item) for item in self.offsets],
         }
+
+
+def plain(fit: str) -> str:
+    """Return the accuracy of a translation as operators see it."""
+    return fit.replace("_", " ")
 
 
 def can_move(name: str, group: GroupOnCluster) -> bool:

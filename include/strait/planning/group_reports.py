@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from heapq import nsmallest
 
 from strait.planning.consumer_groups import GroupStatus, OffsetState
+from strait.planning.status.words import STATES
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
 
 _MOST_OUT_OF_SYNC = 20
@@ -22,7 +23,9 @@ def most_urgent(out_of_sync: Iterable[GroupStatus]) -> tuple[GroupOutOfSync, ...
 
 def summary(report: GroupSyncReport, now_ms: int) -> str:
     """Return the last check of a link's consumer groups as one line for operators."""
-    states = ", ".join(f"{count:,} {state}" for state, count in report.offsets.items())
+    states = ", ".join(
+        f"{count:,} {STATES[state].word if state in STATES else state}" for state, count in report.offsets.items()
+    )
     text = f"consumer groups: {report.in_sync:,} of {report.groups:,} in sync"
     text += f"; offsets: {states}" if states else ""
     text += f"; looked {max(0, now_ms - report.at_ms) / 1000:.1f} s ago"

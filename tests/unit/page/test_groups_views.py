@@ -60,6 +60,13 @@ def test_a_look_that_failed_says_so_and_one_that_is_not_over_too():
     assert groups_page(None, NO_SYNC, search="", state="", offset=0, limit=20)["looking"]
 
 
+def test_states_are_filtered_by_code_and_shown_by_word() -> None:
+    shown = groups_page(SEEN, NO_SYNC, search="", state="", offset=0, limit=20)
+    assert shown["words"] == {"refused": "refused", "behind": "behind", "in_sync": "in sync"}
+    found = group_details(SEEN, NO_SYNC, "fine", offset=0, limit=20)
+    assert found is not None and found["rows"][0]["badge"]["word"] == "in sync"
+
+
 def test_the_most_urgent_partition_of_a_group_stands_first():
     details = group_details(SEEN, NO_SYNC, "much", offset=0, limit=1)
     assert details is not None

@@ -284,11 +284,17 @@ def test_the_groups_that_need_a_person_most_are_named_first_and_not_all() -> Non
     found = most_urgent([*behind, named("moved", present=90, there=HAD_MEMBERS), named("ahead", present=110)])
     assert [one.group for one in found][:3] == ["moved", "ahead", "behind-00"]
     assert [one.why for one in found][:3] == [
-        "1 held_moved; 10 re-reads",
-        "1 destination_ahead",
+        "1 moved there; 10 re-reads",
+        "1 later offset there",
         "1 behind; 10 re-reads",
     ]
     assert len(found) == 20
+
+
+def test_a_group_is_described_in_words_and_says_nothing_twice() -> None:
+    assert status(100, 90, fit="ahead").why == "1 ahead of the copy"
+    assert status(100, 90, fit="before_start").why.startswith("1 behind; before start")
+    assert status(None, None, fit="not_replicated").why == "1 not replicated"
 
 
 def test_only_what_the_link_wrote_goes_back_with_a_group_that_never_came() -> None:

@@ -131,7 +131,7 @@ def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted(
     check = failover_groups.groups([exact, moved, inexact], accept=())
     assert check.verdict is Verdict.FAILED
     assert "1 of 3" in check.detail
-    assert "1 have moved before: b; not exactly: c (1 in_sync; inexact)" in check.detail
+    assert "1 have moved before: b; not exactly: c (1 in sync; inexact)" in check.detail
     for accept, verdict in (("c", Verdict.WARNING), ("*", Verdict.WARNING), ("d", Verdict.FAILED)):
         assert failover_groups.groups([inexact], accept=(accept,)).verdict is verdict
     held = failover_groups.groups(

@@ -45,7 +45,7 @@ def test_after_a_planned_one_everything_is_safe_and_what_stays_behind_can_be_und
         "  safe    2 of 2 topics: b has every record that a had",
         "  lost    nothing",
         "  groups  2 of 5 continue exactly where they stopped: billing, audit",
-        "          1 of 5 do not continue exactly: late (1 held_own)",
+        "          1 of 5 do not continue exactly: late (1 other offset there)",
         "          2 of 5 are not moved: console (the link's consumer_groups do not select it), strait.mine (names that begin "
         "with strait. are reserved, so it is not synchronized)",
         "          1 has offsets in topics that the link does not copy, left there: audit (other)",

@@ -8,6 +8,7 @@ import pytest
 
 from strait.config.home import project_root
 from strait.launch.base import State
+from strait.planning.consumer_groups import OffsetState
 from strait.planning.failover import Verdict
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
@@ -38,7 +39,7 @@ def test_every_state_that_code_can_be_in_has_a_word() -> None:
         get_args(PartitionReport.model_fields["state"].annotation),
         get_args(Failover.model_fields["outcome"].annotation),
     )
-    codes = {*of_records[0], *of_records[1], *map(str, State), *map(str, Verdict)}
+    codes = {*of_records[0], *of_records[1], *map(str, State), *map(str, Verdict), *map(str, OffsetState)}
     assert codes <= STATES.keys()
     assert {badge.word for badge in STATES.values()} == {word(code) for code in STATES}
     assert not [badge for badge in STATES.values() if "_" in badge.word]
@@ -103,6 +104,13 @@ def test_a_link_that_is_paused_while_records_are_lost_needs_an_operator() -> Non
     assert link(row("waiting", "paused", seconds_to_loss=60.0), paused=True).level is Level.PERSON
 
 
+def test_without_a_plan_the_lag_is_unknown_and_without_topics_there_is_none() -> None:
+    none = summary_of("l", "a", "b", [], ())
+    assert (none.lag_records, none.held_back_records, none.lag_known) == (None, None, False)
+    idle = summary_of("l", "a", "b", [Status("l", "default", 1, False, (), ())], ())
+    assert (idle.lag_records, idle.held_back_records, idle.badge) == (0, 0, STATES["empty"])
+
+
 def test_only_what_is_good_is_good() -> None:
     good = {code for code, badge in STATES.items() if badge.level is Level.GOOD}
     assert good == {"copying", "caught_up", "reports", "running", "in_sync", "done"}
@@ -117,7 +125,15 @@ def test_a_topic_is_its_most_urgent_partition_and_counts_what_it_does_not_know()
 
 def test_the_page_has_no_words_of_its_own_for_states() -> None:
     """Its scripts get them with each answer, so none of them names one as a text."""
-    words = {badge.word for badge in STATES.values()} - {"done", "failed", "reports", "running", "warning", "unknown"}
+    words = {badge.word for badge in STATES.values()} - {
+        "done",
+        "failed",
+        "reports",
+        "running",
+        "warning",
+        "unknown",
+        "behind",
+    }
     text = "\n".join(path.read_text(encoding="utf-8") for path in PAGE.glob("*.js"))
     code = re.sub(r"^ *//.*$", "", text, flags=re.MULTILINE)
     named = {said for said in re.findall(r'"([^"\n]*)"', code) if said in words}

@@ -81,6 +81,7 @@ def summary_of(
     waiting = Counter(row.reason for row in rows if row.state == "waiting")
     state = _state(groups, waiting, paused=any(not item.topic for item in pauses))
     healthy = bool(groups) and all(group.healthy for group in groups)
+    nothing = 0 if groups else None  # without a plan nothing is known
     badge = _badge(state, groups, [of_partition(row, late) for row in rows])
     return LinkSummary(
         link=link,
@@ -90,8 +91,8 @@ def summary_of(
         topics=len({row.topic for row in rows}),
         partitions=sum(row.partition is not None for row in rows),
         caught_up=sum(row.state == "caught_up" for row in rows),
-        lag_records=known_total((row.lag_records for row in rows), empty=0),
-        held_back_records=known_total((row.held_back_records for row in rows), empty=0),
+        lag_records=known_total((row.lag_records for row in rows), empty=nothing),
+        held_back_records=known_total((row.held_back_records for row in rows), empty=nothing),
         records_per_second=known_total(group.records_per_second for group in groups),
         waiting=tuple(sorted(waiting.items())),
         healthy=healthy,

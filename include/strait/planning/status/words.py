@@ -63,6 +63,17 @@ STATES: dict[str, Badge] = {
     "in_sync": Badge("in sync", Level.GOOD),
     "not_selected": Badge("not selected", Level.QUIET),
     "out_of_sync": Badge("out of sync", Level.PASSING),
+    # their offsets, see `strait.planning.consumer_groups`
+    "refused": Badge("refused", Level.PASSING),
+    "held_shared": Badge("topic shared", Level.QUIET),
+    "held_active": Badge("in use there", Level.QUIET),
+    "held_moved": Badge("moved there", Level.QUIET),
+    "held_own": Badge("other offset there", Level.QUIET),
+    "destination_ahead": Badge("later offset there", Level.QUIET),
+    "not_replicated": Badge("not replicated", Level.PASSING),
+    "behind": Badge("behind", Level.PASSING),
+    "rewound": Badge("rewound", Level.PASSING),
+    "ahead_of_copy": Badge("ahead of the copy", Level.PASSING),
     # failovers and their steps
     "done": Badge("done", Level.GOOD),
     "aborted": Badge("aborted", Level.QUIET),

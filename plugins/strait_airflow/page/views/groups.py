@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from strait.planning.consumer_groups import MEANINGS, GroupStatus, OffsetState
-from strait.planning.status.words import STATES
+from strait.planning.status.words import STATES, word
 from strait.state.group_sync_records import GroupSyncReport
 from strait_airflow.page.views.answers import Data, looked, some
 from strait_airflow.page.views.links import is_late
@@ -65,6 +65,7 @@ def groups_page(
         "total": len(wanted),
         "of": len(found),
         "states": states,
+        "words": {state: word(state) for state in states},
         "rows": [_row(group, sync) for group in page],
     }
 
@@ -82,7 +83,10 @@ def group_details(
     if group is None:
         return None
     offsets = sorted(group.offsets, key=lambda one: (_URGENCY[one.state], one.topic, one.partition))
-    rows = [asdict(one) | {"meaning": MEANINGS[one.state]} for one in some(offsets, offset, limit)]
+    rows = [
+        asdict(one) | {"meaning": MEANINGS[one.state], "badge": STATES[one.state].as_data()}
+        for one in some(offsets, offset, limit)
+    ]
     known = looked(seen) | {"at_ms": seen.at_ms}
     return known | _row(group, sync) | {"total": len(offsets), "rows": rows}
 
