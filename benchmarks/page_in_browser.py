@@ -3,8 +3,9 @@ views, scripts and styles, without an Airflow around them and without clusters.
 
     python benchmarks/page_in_browser.py [--links 100] [--partitions 10000] [--rounds 5] [--no-record]
 
-For each view: milliseconds from the navigation, with an empty cache, until its rows are drawn; the longest time in which
-the browser's thread was busy while the page drew itself anew five times; and kilobytes of the answers to one look.
+For each view: milliseconds from the navigation, with an empty cache, until its rows are drawn, and of these until the page's
+files had arrived and until the server's answers had; the longest time in which the browser's thread was busy while the page
+drew itself anew five times; and kilobytes of the answers to one look. Links are observed anew before each navigation.
 """
 
 import argparse
@@ -13,8 +14,8 @@ import os
 import shutil
 import statistics
 import sys
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
@@ -25,9 +26,13 @@ from playwright.sync_api import Browser, sync_playwright
 from measuring import append_table
 from strait.exporter.observation import Observation
 from support.pictures import page as made
+from support.pictures import scenes
 
 RESULTS = Path(__file__).with_name("results-page.md")
-HEAD = ("view", "first view, ms", "slowest of the rounds", "longest task of 5 redraws, ms", "answers to a look, kB")
+HEAD = (
+    *("view", "first view, ms", "slowest of the rounds", "files there, ms", "answers there, ms"),
+    *("longest task of 5 redraws, ms", "answers to a look, kB"),
+)
 VIEWS = {
     "all links": ("", "Links"),
     "a link": ("link/large", ""),
@@ -38,6 +43,11 @@ VIEWS = {
 """Name -> address, and the table that is waited for; "": the charts."""
 PER_TOPIC = 25
 REDRAWS_MS = 11_000
+_ARRIVED = """() => {
+  const ends = (part) => Math.max(0, ...performance.getEntriesByType("resource")
+    .filter((one) => one.name.includes("/api/") === part && one.responseEnd <= drawn).map((one) => one.responseEnd));
+  return [drawn, ends(false), ends(true)];
+}"""
 _MEASURE = """(wanted) => {
   Object.assign(globalThis, { longest: 0, drawn: null });
   new MutationObserver((_, all) => {
@@ -58,13 +68,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-record", action="store_true")
     asked = parser.parse_args()
-    many = cache(lambda: links(asked.links, asked.partitions))
-    made.SCENES["many"] = many
+    many = links(asked.links, asked.partitions)
+
+    def observe() -> None:
+        again = {name: replace(seen) for name, seen in many.items()}
+        scenes.SCENES["many"] = scenes.Scene(lambda: again, {})
+
     with made.served() as (page, url), sync_playwright() as playwright:
         page.scene = "many"
-        many()
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        rows = [measured(browser, url, name, asked.rounds) for name in VIEWS]
+        rows = [measured(browser, url, name, asked.rounds, observe) for name in VIEWS]
         browser.close()
     size = sum(path.stat().st_size for path in made.STATIC.iterdir())
     what = (
@@ -77,26 +90,32 @@ def main() -> None:
         append_table(RESULTS, what, HEAD, rows)
 
 
-def links(count: int, partitions: int) -> Mapping[str, Observation | None]:
+def links(count: int, partitions: int) -> Mapping[str, Observation]:
     """One large link, of which every hundredth partition waits, and small ones from many clusters into two."""
-    large = [made.done(f"topic-{number // PER_TOPIC:03}", number % PER_TOPIC) for number in range(partitions)]
+    large = [scenes.done(f"topic-{number // PER_TOPIC:03}", number % PER_TOPIC) for number in range(partitions)]
     for number in range(0, partitions, 100):
         one = large[number]
-        large[number] = made.row(one.topic, one.partition or 0, "waiting", "source_leaderless", lag_records=9)
-    small = [made.done("events", number) for number in range(20)]
-    found: dict[str, Observation | None] = {"large": made.seen("large", large, *(made.slot(slot=n) for n in range(20)))}
+        large[number] = scenes.row(one.topic, one.partition or 0, "waiting", "source_leaderless", lag_records=9)
+    small = [scenes.done("events", number) for number in range(20)]
+    found = {"large": scenes.seen("large", large, *(scenes.slot(slot=n) for n in range(20)))}
     for number in range(count - 1):
         ends = (f"store-{number:02}", f"hub-{number % 2}")
-        found[f"link-{number:02}"] = made.seen(f"link-{number:02}", small, made.slot(), ends=ends, pool="main")
+        found[f"link-{number:02}"] = scenes.seen(f"link-{number:02}", small, scenes.slot(), ends=ends, pool="main")
     return found
 
 
-def measured(browser: Browser, url: str, view: str, rounds: int) -> str:
-    """A row of the table."""
+def measured(browser: Browser, url: str, view: str, rounds: int, observe: Callable[[], None]) -> str:
+    """A row of the table.
+
+    Args:
+        observe: makes the links' observations new.
+    """
     address, table = VIEWS[view]
     wanted = f"[role=region][aria-label='{table}'] tbody tr" if table else "svg.chart"
-    times, longest, sizes = [], 0.0, 0
+    times: list[list[float]] = []
+    longest, sizes = 0.0, 0
     for number in range(rounds):
+        observe()
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.add_init_script(f"({_MEASURE})({json.dumps(wanted)})")
         answers: list[int] = []
@@ -106,7 +125,7 @@ def measured(browser: Browser, url: str, view: str, rounds: int) -> str:
         )
         page.goto(f"{url}#/{address}")
         page.wait_for_function("globalThis.drawn !== null")
-        times.append(page.evaluate("globalThis.drawn"))
+        times.append(page.evaluate(_ARRIVED))
         sizes = sum(answers)
         if number == 0:
             page.evaluate("globalThis.longest = 0")
@@ -114,7 +133,9 @@ def measured(browser: Browser, url: str, view: str, rounds: int) -> str:
             longest = page.evaluate("globalThis.longest")
         page.close()
     task = f"{longest:.0f}" if longest else "< 50"  # the browser tells of no shorter one
-    return f"| {view} | {statistics.median(times):.0f} | {max(times):.0f} | {task} | {sizes / 1000:.0f} |"
+    drawn, files, answers = (statistics.median(each) for each in zip(*times, strict=True))
+    slowest = max(one[0] for one in times)
+    return f"| {view} | {drawn:.0f} | {slowest:.0f} | {files:.0f} | {answers:.0f} | {task} | {sizes / 1000:.0f} |"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from strait.state.verified import Verified
 Slot = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Observation:
     """One link.
 

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse
 
+from strait_airflow.page.bundle import bundled
 from strait_airflow.page.openapi import PREFIX, document
 from strait_airflow.page.paths import WholeNames
 from strait_airflow.page.routes import airflow, details, groups, history, links, recovery, topics
@@ -17,6 +18,10 @@ from strait_airflow.page.security import signed_in
 STATIC = Path(__file__).parent / "static"
 MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 FILES = {path.name: path for path in STATIC.iterdir() if path.suffix in MEDIA}
+SCRIPT = "page.js"
+BUNDLE = bundled(
+    SCRIPT, {name: path.read_text(encoding="utf-8") for name, path in FILES.items() if path.suffix == ".js"}
+)
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -46,8 +51,10 @@ def openapi(request: Request) -> dict[str, Any]:
 
 @app.get("/")
 @app.get("/{name}")
-def file(name: str = "index.html") -> FileResponse:
-    """Return one of the page's own files."""
+def file(name: str = "index.html") -> Response:
+    """Return one of the page's own files; its script together with all modules that it imports."""
+    if name == SCRIPT:
+        return Response(BUNDLE, media_type=MEDIA[".js"])
     if name not in FILES:
         raise HTTPException(404, "the page has no such file")
     return FileResponse(FILES[name], media_type=MEDIA[FILES[name].suffix])

@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 PREFIX = "/api/v1"
-VERSION = "1.1"
+VERSION = "1.2"
 """Increased with every field or route that is added. A change that removes or alters one gets another `PREFIX`."""
 
 _TEXT = """\

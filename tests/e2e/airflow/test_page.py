@@ -63,7 +63,7 @@ def test_links_that_need_a_person_stand_first_and_their_names_are_text(site, pag
     rows = page.get_by_role("table").locator("tbody tr")
     expect(rows.nth(0)).to_contain_text("<b>lost & found</b>", timeout=WAIT_MS)
     expect(rows.nth(0)).to_contain_text("unreadable", timeout=WAIT_MS)
-    expect(rows.filter(has_text="shop")).to_contain_text("slot silent", timeout=WAIT_MS)
+    expect(rows.filter(has_text="shop")).to_contain_text("slot_silent", timeout=WAIT_MS)
     assert page.locator("main b").count() == 0
 
 

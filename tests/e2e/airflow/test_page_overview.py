@@ -20,7 +20,7 @@ def overview(site: Site, page: Page) -> Page:
     page.set_viewport_size(DESK)  # type: ignore[arg-type]
     page.goto("about:blank")
     page.goto(site.url)
-    expect(links(page).filter(has_text=READ)).to_contain_text("slot silent", timeout=WAIT_MS)
+    expect(links(page).filter(has_text=READ)).to_contain_text("slot_silent", timeout=WAIT_MS)
     return page
 
 

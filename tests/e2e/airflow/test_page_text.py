@@ -76,6 +76,13 @@ def test_durations_are_those_of_the_terminal_and_large_numbers_are_short(scripts
     values = [30, 119, 120, 3570, 7100, 7200, 86_390, 263_000, 1_000_000]
     durations = "async (values) => values.map((await import('./dom.js')).seconds)"
     assert scripts.evaluate(durations, values) == [duration(value) for value in values]
+    times = "async (values) => values.map((await import('./dom.js')).when)"
+    in_nanoseconds = 1_700_000_000 * 10**9
+    assert scripts.evaluate(times, [0, -1, in_nanoseconds]) == [
+        "1970-01-01 00:00:00 UTC",
+        "1969-12-31 23:59:59 UTC",
+        "–",
+    ]
     numbers = "async (values) => values.map((await import('./dom.js')).number)"
     found = scripts.evaluate(numbers, [None, -1, 0, 999_999, 1_200_000, 18_200_000_000])
     assert found == ["–", "–", "0", "999,999", "1.2 M", "18.2 G"]

@@ -80,7 +80,14 @@ def test_a_partition_tells_of_losses_that_are_too_old_to_be_kept():
 @pytest.mark.parametrize(("topic", "partition"), [("x", 2), ("copy.x", 0), ("none", 0)])
 def test_of_a_partition_that_is_not_planned_nothing_is_known(topic, partition):
     assert partition_details(SEEN, topic, partition) is None
-    assert partition_details(None, topic, partition) is None
+
+
+def test_before_a_link_was_read_no_partition_is_missing():
+    told = {"age_seconds": None, "every_seconds": None}
+    assert partition_details(None, "x", 1) == {"looking": True, "error": ""} | told
+    away = Observation("l", "a", "b", 0.0, error="cluster b: connecting: refused")
+    assert partition_details(away, "x", 1) == {"looking": False, "error": away.error} | told
+    assert partition_details(replace(SEEN, error=away.error), "x", 2) is None, "its last plan is known"
 
 
 def test_a_link_shows_its_newest_losses_first_and_every_plan():

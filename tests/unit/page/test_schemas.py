@@ -87,6 +87,7 @@ def test_a_link_and_its_parts():
     exact(links.Partitions, partition_page(seen(), Question()))
     exact(links.Topics, topic_page(seen(), **ASKED))
     exact(links.Partition, partition_details(seen(), "x", 1))
+    exact(Looked, partition_details(None, "x", 1))
 
 
 def test_a_link_that_was_not_read_yet_has_the_fields_without_a_default_alone():

@@ -128,6 +128,17 @@ def test_after_an_error_the_last_figures_stay_with_their_age():
     assert (never["age_seconds"], never["lag_records"], never["known"]) == (None, None, False)
 
 
+def test_a_link_is_summed_up_once_for_each_observation_and_its_age_is_that_of_the_moment(monkeypatch):
+    summed = []
+    summary = Observation.summary.fget
+    monkeypatch.setattr(Observation, "summary", property(lambda one: summed.append(one.at) or summary(one)))
+    first = seen(row("x", 0, 30))
+    ages = [link_row("l", first, Now(seconds, 0))["age_seconds"] for seconds in (1.0, 5.0)]
+    assert (ages, summed) == ([1.0, 5.0], [0.0])
+    newer = link_row("l", replace(first, statuses=seen(row("x", 0, 7)).statuses, at=6.0), Now(6.5, 0))
+    assert (newer["lag_records"], newer["age_seconds"], summed) == (7, 0.5, [0.0, 6.0])
+
+
 OVERVIEW = [
     link_row("shop", seen(replace(row("x", 0, 9), seconds_to_loss=7100.0), link="shop"), NOW),
     link_row("decide", seen(row("x", 0, 300, "waiting", LOST), link="decide"), NOW),

@@ -13,7 +13,7 @@ from strait_airflow.page.observers import (
     runs_observers,
 )
 from strait_airflow.page.routes.query import Limit, Offset, Search, asking_clusters
-from strait_airflow.page.schemas.common import answers
+from strait_airflow.page.schemas.common import Looked, answers
 from strait_airflow.page.schemas.details import Applications, OffsetSegments, QuarantinedContents, QuarantinedRecords
 from strait_airflow.page.schemas.links import Partition
 from strait_airflow.page.security import QuarantineReader, ReadsLogs, VisibleLink
@@ -31,9 +31,9 @@ api = APIRouter(prefix="/api/v1/links/{link}")
 Number = Annotated[int, Query(ge=0)]
 
 
-@api.get("/partition", **answers(Partition, 404))
+@api.get("/partition", **answers(Partition | Looked, 404))
 def partition(name: VisibleLink, topic: str, partition: Number) -> Data:
-    """Return one partition, with its losses and pauses."""
+    """Return one partition, with its losses and pauses. Until the link has been read, only whether it is, and the error."""
     found = partition_details(observers.newest(name), topic, partition)
     if found is None:
         raise HTTPException(404, f"link {name}: its plan has no partition {topic}-{partition}")

@@ -169,6 +169,7 @@ class Groups(Listed, Looked):
     at_ms: int | None
     of: int = Field(description="Number of all groups.")
     states: list[str] = Field(description="States that offsets of these groups have.")
+    words: dict[str, str] = Field(description="Each of these states -> its word for people.")
     sync: GroupSyncState
     rows: list[Group]
 
@@ -182,6 +183,7 @@ class GroupOffset(Answer):
     fit: str = Field(description="How exact the translation is.")
     committed: int | None = Field(description="On the destination.")
     state: str
+    badge: Badge
     meaning: str
     rereads: int | None
     detail: str

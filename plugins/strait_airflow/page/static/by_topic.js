@@ -1,5 +1,6 @@
 // A link's topics: each with its most urgent partition, its lag and the time to loss.
 import { address, ask, badge, cell, count, el, exact, prose, seconds, table, total, untilLoss } from "./dom.js";
+import { none } from "./tabs.js";
 import { filters, listing, pager, searchField } from "./paging.js";
 
 const HEADS = ["Topic", "State", "Lag, records", "Lag", "Lost in", "Records/s", "Partitions", "Why"];
@@ -26,6 +27,6 @@ function topicRow(link, row) {
 export function topicsPart(link, found, show) {
   const more = found.of > list.page;
   return [...(more ? [filters(searchField(list, "Name contains", show))] : []),
-    table("Topics", HEADS, found.rows.map((row) => topicRow(link, row)), "No such topic."),
+    table("Topics", HEADS, found.rows.map((row) => topicRow(link.link, row)), none(link, "No such topic.")),
     ...(more ? [pager(list, found.total, show)] : [])];
 }

@@ -18,7 +18,7 @@ export function changePart(link) {
   const buttons = [
     ...pauseButtons(link),
     opens("edit", "Edit topics", () => editTopics(link), link.may.edit),
-    restartButton(link),
+    ...restartButton(link),
     ...quarantineButtons(link),
   ];
   const denied = Object.entries(NEEDS).filter(([change]) => link.may[change] === false);

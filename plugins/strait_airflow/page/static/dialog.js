@@ -31,6 +31,10 @@ export function select(name, options, chosen) {
   return el("select", { name }, ...made);
 }
 
+// One of several; where there is only one, no list.
+export const choose = (label, name, options) => (options.length > 1 ? field(label, select(name, options))
+  : el("p", {}, `${label}: ${options[0][1]}`, el("input", { type: "hidden", name, value: options[0][0] })));
+
 // A button that opens a dialog; the page says beside it why it cannot be pressed.
 export const opens = (id, text, open, allowed) =>
   el("button", { id, type: "button", disabled: !allowed, onclick: open }, `${text}…`);

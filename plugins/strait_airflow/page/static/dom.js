@@ -109,23 +109,30 @@ export function bytes(value) {
   return `${(value / 1000 ** power).toFixed(power ? 1 : 0)} ${UNITS[power]}`;
 }
 export const roundBytes = (value) => bytes(value).replace(".0 ", " ");
-export const when = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+const LAST_MS = 8.64e15; // of a Date; the timestamp of a record may be any number
+export const when = (ms) => (Math.abs(ms) <= LAST_MS
+  ? `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC` : "–");
 let aheadMs = 0; // of the server's clock
 export const ago = (ms) => el("time", { datetime: new Date(ms).toISOString(), title: when(ms) },
   `${seconds(Math.max(0, Date.now() + aheadMs - ms) / 1000)} ago`);
 
-// How old the view's figures are: those that are looked at most often. `late`: by how much the next look is overdue, of
-// those where it is longest.
-let age = null;
-export const forget = () => { age = null; };
-export const ageOfView = () => age;
+// How old the view's figures are, of each part.
+let ages = [];
+export const forget = () => { ages = []; };
 function note(found) {
   const { age_seconds: seconds, every_seconds: every } = found ?? {};
-  if (typeof seconds === "number") {
-    const late = Math.max(age?.late ?? -Infinity, seconds - every);
-    age = !age || every < age.every ? { seconds, every, late } : { ...age, late };
-  }
+  if (typeof seconds === "number") ages.push({ seconds, every });
   return found;
+}
+
+// The part that is told of: the one whose next look is overdue longest, if that is more than `most` seconds, else the one that
+// is looked at most often. null: the view has no figures.
+export function ageOfView(most) {
+  const late = (one) => one.seconds - one.every;
+  const oldest = ages.reduce((found, one) => (!found || late(one) > late(found) ? one : found), null);
+  if (!oldest || late(oldest) > most) return oldest && { seconds: oldest.seconds, late: late(oldest) };
+  const { seconds } = ages.reduce((found, one) => (one.every < found.every ? one : found));
+  return { seconds, late: late(oldest) };
 }
 
 // Addresses of the page's own views.
@@ -138,11 +145,20 @@ export function above(link, ...more) {
   return el("nav", { "aria-label": "Above" }, ...links.flatMap((one, at) => (at ? [" / ", one] : [one])));
 }
 
+// Instead of what was not read yet, or cannot be.
+export const unread = ({ error, looking }) => el("p", { role: "status", class: error ? "bad" : "soft" },
+  error || (looking ? "Being read …" : "Not known."));
+
 // Which of Airflow's own components do not run: then no run looks after the links.
 export async function airflowPart() {
-  const { components } = await ask("airflow");
-  const problems = components.flatMap((one) => (one.problem ? [one.problem] : []));
-  return problems.map((problem) => el("p", { class: "bad", role: "alert" }, `Airflow's ${problem}.`));
+  const told = (text) => el("p", { class: "bad", role: "alert" }, text);
+  try {
+    const { components } = await ask("airflow");
+    return components.filter((one) => one.problem).map((one) => told(`Airflow's ${one.problem}.`));
+  } catch (error) { // its database may be away, and links still be read
+    if (!(error.status >= 500)) throw error;
+    return [told(`Whether Airflow's components run is not known: ${error.message}.`)];
+  }
 }
 
 const TRIES = 5;
@@ -156,7 +172,8 @@ async function reply(request) {
   const { detail } = await answer.json().catch(() => ({}));
   const several = Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : "";
   const said = typeof detail === "string" ? detail : several || `Airflow answers ${answer.status}`;
-  const refused = answer.status === 403 ? "Airflow does not allow you to do this; ask its administrator." : "";
+  const refused = { 401: "You are not signed in to Airflow any more.",
+    403: "Airflow does not allow you to do this; ask its administrator." }[answer.status];
   throw Object.assign(new Error(refused || said), { status: answer.status });
 }
 

@@ -1,5 +1,6 @@
 // A link's consumer groups: where they would continue on the destination, and why not exactly where they are.
 import { above, address, ago, ask, badge, cell, count, el, exact, plural, seconds, table, when } from "./dom.js";
+import { commandPart } from "./copy.js";
 import { frame } from "./tabs.js";
 import { choice, filters, listing, pager, searchField } from "./paging.js";
 
@@ -66,7 +67,7 @@ export const groupsView = (name, show) => frame(name, "groups", ["groups", name]
 function groupsPart(link, found, show) {
   const rows = found.rows.map((group) => groupRow(link, group));
   return [syncPart(found.sync), looked(found),
-    filters(searchField(list, "Group contains", show), choice(list, "state", "Has an offset", found.states, show)),
+    filters(searchField(list, "Group contains", show), choice(list, "state", "Has an offset", Object.entries(found.words), show)),
     table("Consumer groups", HEADS, rows, none(found)), pager(list, found.total, show)];
 }
 
@@ -75,7 +76,7 @@ const offsets = listing("offsets-", {});
 function offsetRow(row) {
   const words = [row.meaning, row.detail].filter(Boolean).map((text) => el("p", {}, text));
   const id = `why-${row.topic}-${row.partition}`;
-  const why = el("details", { id }, el("summary", {}, row.state.replaceAll("_", " ")), ...words);
+  const why = el("details", { id }, el("summary", {}, badge(row.badge)), ...words);
   return el("tr", {},
     cell(`${row.topic}-${row.partition}`, "name"),
     cell(exact(row.offset), "number"),
@@ -94,5 +95,5 @@ export async function groupView(link, group, show) {
   if (found.looking || (found.error && !found.rows)) return head;
   return [...head, el("p", {}, state(found)),
     table("Offsets", OFFSET_HEADS, found.rows.map(offsetRow), "It has committed no offset."),
-    pager(offsets, found.total, show)];
+    pager(offsets, found.total, show), commandPart("strait", "groups", link, group)];
 }

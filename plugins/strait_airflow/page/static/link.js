@@ -6,7 +6,7 @@ import { chartsPart } from "./history.js";
 import { lossesPart } from "./losses.js";
 import { askPartitions, partitionsPart } from "./partitions.js";
 import { rowButtons } from "./pause.js";
-import { plansPart } from "./plan.js";
+import { hasPlan, plansPart } from "./plan.js";
 import { quarantinePart } from "./quarantine.js";
 import { slotsPart } from "./slots.js";
 import { dagsPart, frame, needsPart } from "./tabs.js";
@@ -30,14 +30,14 @@ const eventPart = (link) => (link.last_event
   ? [el("p", { class: "soft" }, "Last event ", ago(link.last_event.at_ms), `: ${link.last_event.text}`)] : []);
 
 export const linkView = (name, show) => frame(name, "", ["status", name], [chartsPart(name, show)],
-  async (link, charts) => (link.known ? [...needsPart(link), figures(link), ...eventPart(link), ...charts, ...lossesPart(link),
+  async (link, charts) => (link.known ? [...needsPart(link), ...(hasPlan(link) ? [figures(link)] : plansPart(link)), ...eventPart(link), ...charts, ...lossesPart(link),
     ...await quarantinePart(link, show), dagsPart(link)] : [dagsPart(link)]));
 
 export const topicsView = (name, show) => frame(name, "topics", ["status", name], [askTopics(path(name))],
-  (link, found) => topicsPart(name, found, show));
+  (link, found) => topicsPart(link, found, show));
 
 export const partitionsView = (name, show) => frame(name, "partitions", ["status", name, "-o", "wide"],
-  [askPartitions(path(name))], (link, found) => partitionsPart(name, found, show, (row) => rowButtons(link, row)));
+  [askPartitions(path(name))], (link, found) => partitionsPart(link, found, show, (row) => rowButtons(link, row)));
 
 export const applicationsView = (name) => frame(name, "applications", ["applications", name], [askApplications(path(name))],
   (link, found) => [...slotsPart(link), ...applicationsPart(found)]);

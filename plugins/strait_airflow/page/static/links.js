@@ -1,5 +1,5 @@
 // All links: a line that sums them up, of which each part filters, and the links, those that need an operator first.
-import { address, airflowPart, ask, badge, cell, count, el, exact, millis, plural, seconds, table, total, untilLoss } from "./dom.js";
+import { address, airflowPart, ask, badge, cell, count, el, exact, millis, plural, prose, seconds, table, total, untilLoss } from "./dom.js";
 import { room } from "./frame.js";
 import { commandPart } from "./copy.js";
 import { sparklines } from "./history.js";
@@ -22,7 +22,7 @@ const ends = (row) => (row.source ? el("span", {}, `${row.source} → ${row.dest
 function why(row) {
   const waits = Object.entries(row.waiting ?? {}).filter(([reason]) => reason !== "link_stopped"); // its state says so
   const waiting = waits.map(([reason, many]) =>
-    `${plural(many, "partition")}: ${reason.replaceAll("_", " ")}`);
+    `${plural(many, "partition")}: \`${reason}\``);
   if (row.error) return row.error + (row.known ? `; all figures are ${seconds(row.age_seconds)} old` : "");
   const lost = row.losses_new ? [plural(row.losses_new, "new loss", "new losses")] : [];
   return row.needs?.[0]?.text || [...lost, ...waiting].join(", ");
@@ -41,7 +41,7 @@ function linkRow(row, drawn) {
     cell(drawn(row.link), "wide"),
     cell(millis(row.latency_ms_p99), "number wide"),
     cell(groups(row), "number wide"),
-    cell(why(row), "name why"));
+    cell(prose(why(row)), "name why"));
 }
 
 // Each part of the line shows the links that it counts; pressed again, all of them.

@@ -24,7 +24,7 @@ function lossRow(link, loss) {
     cell(ago(loss.at_ms)),
     cell(el("a", { href: address("link", link, "partition", loss.topic, loss.partition) }, place), "name title"),
     cell(`${exact(loss.from_offset)} to ${exact(loss.to_offset)} of the ${loss.side}`),
-    cell(loss.cause), cell(loss.action), cell(noticed(loss), "name"));
+    cell(el("code", {}, loss.cause)), cell(el("code", {}, loss.action)), cell(noticed(loss), "name"));
 }
 
 export function lossesPart(link) {

@@ -10,6 +10,7 @@ const NARROW_BELOW = 600;
 const EDGE = 2;
 const FRAME = 26; // the border around the map, and what it keeps free
 const LETTER = 7;
+const BOLD = 8;
 const DAY = 86_400;
 const LATE = 60;
 const ARROW = 7;
@@ -72,12 +73,26 @@ function boxPart(box, letters) {
     svg("text", { x: middle, y: box.y + box.height / 2 + 5 }, cut(name, letters)));
 }
 
+// Where the drawing has no room, as on a phone: each pair of clusters is a line of text, the most urgent first.
+const URGENT = ["person", "passing"];
+const urgency = (edge) => (URGENT.indexOf(edge.badge.level) + 1 || URGENT.length + 1);
+
+function pairs({ edges }) {
+  const line = (edge) => el("li", {}, el("a", { href: target(edge), class: `pair ${edge.badge.level}`, "aria-label": told(edge) },
+    `${edge.badge.sign} ${edge.source} → ${edge.destination}`), ` ${first(edge)}${inPools(edge)}: `,
+  el("span", { class: losing(edge) ? "bad" : "soft" }, second(edge)));
+  const sorted = [...edges].sort((one, other) => urgency(one) - urgency(other));
+  return el("div", { class: "scroll map", tabindex: "0", role: "region", "aria-label": "Map of clusters and links" },
+    el("ul", { class: "pairs" }, ...sorted.map((edge) => line({ ...edge, of: 1 }))));
+}
+
 function drawing({ edges }, width) {
   const { source, destination, map } = Object.fromEntries(addressed());
   const room = width < NARROW_BELOW ? NARROW : WIDE;
   const found = layout(edges, { ...room, width: width - FRAME - 4 * EDGE }, map === "all");
+  if (width < NARROW_BELOW && found.width > width - FRAME - 4 * EDGE) return pairs({ edges });
   const size = { width: found.width + 4 * EDGE, height: found.height + 4 * EDGE };
-  const [boxes, lines] = [room.box, found.gap].map((wide) => Math.floor(wide / LETTER) - 3);
+  const [boxes, lines] = [[room.box, BOLD], [found.gap, LETTER]].map(([wide, letter]) => Math.floor(wide / letter) - 3);
   return el("div", { class: "scroll map", tabindex: "0", role: "region", "aria-label": "Map of clusters and links" },
     svg("svg", { ...size, viewBox: `${-EDGE} ${-EDGE} ${size.width} ${size.height}`, role: "group",
       "aria-label": `${edges.length} pairs of clusters` },

@@ -1,5 +1,5 @@
 // Which view is shown, and that it stays new.
-import { above, ageOfView, el, forget, put, seconds } from "./dom.js";
+import { above, ageOfView, airflowLink, el, forget, put, seconds } from "./dom.js";
 import { showAddress, takeAddress, takeLook } from "./frame.js";
 import { groupView, groupsView } from "./groups.js";
 import { applicationsView, linkView, partitionsView, planView, topicsView } from "./link.js";
@@ -12,6 +12,10 @@ const main = document.getElementById("main");
 const trouble = document.getElementById("trouble");
 const asOf = document.getElementById("as-of");
 const STALE_SECONDS = 10; // after the next look should have been over
+const SLOW_MS = 400; // an answer that takes longer is waited for visibly
+const [SIGNED_OUT, NOT_THERE] = [401, 404];
+const signIn = el("p", { hidden: true }, airflowLink("", "Sign in to Airflow"));
+trouble.after(signIn);
 
 // The address after "#/" -> the view, which gives the elements of its newest state. `show` draws it anew at once.
 const VIEWS = [
@@ -73,23 +77,46 @@ function replaceMain(parts) {
   if (again?.type === "search" && typeof from === "number") again.setSelectionRange(from, to);
 }
 
+// Under an address of another view nothing of the one before stays, neither figures nor buttons.
+function empty(path, text, kind = "soft") {
+  if (main.dataset.empty === `${path} ${text}`) return; // it is read out once
+  shown = { age: null, at: performance.now(), path: null };
+  replaceMain([above(), el("p", { role: kind === "bad" ? "alert" : "status", class: kind }, text)]);
+  main.dataset.empty = `${path} ${text}`;
+}
+
+function showTrouble(error) {
+  put(trouble, error?.message ?? "");
+  signIn.hidden = error?.status !== SIGNED_OUT;
+}
+
 let turn = 0;
 let timer;
 async function draw(asked) {
   clearTimeout(timer);
   const mine = ++turn;
   const [path] = location.hash.split("?");
+  const other = shown.path !== path;
+  const waits = other && !main.dataset.empty?.startsWith(`${path} `);
+  const slow = waits && setTimeout(() => { if (mine === turn) empty(path, "Loading …"); }, SLOW_MS);
   try {
     forget();
     const parts = await view();
     if (mine !== turn) return;
-    shown = { age: ageOfView(), at: performance.now(), path };
-    if (asked || !inUse()) replaceMain(parts);
-    put(trouble, "");
+    if (asked || other || !inUse()) {
+      replaceMain(parts);
+      delete main.dataset.empty;
+    }
+    shown = { age: ageOfView(STALE_SECONDS), at: performance.now(), path };
+    showTrouble(null);
   } catch (error) {
     if (mine !== turn) return;
-    put(trouble, error.message);
-    if (shown.path !== path) replaceMain([above(), el("p", {}, "This view cannot be shown.")]); // else the last one stays
+    // What is gone is not shown any longer; of all else, the last state stays.
+    const gone = error.status === NOT_THERE;
+    if (gone || other) empty(path, error.message, "bad");
+    showTrouble(gone || (other && error.status !== SIGNED_OUT) ? null : error);
+  } finally {
+    clearTimeout(slow);
   }
   tellAge();
   if (!document.hidden) timer = setTimeout(() => draw(false), LOOK_MS);

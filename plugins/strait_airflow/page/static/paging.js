@@ -36,10 +36,11 @@ export function searchField(list, label, show) {
   return el("label", {}, label, input);
 }
 
+// `values`: [value, text], the text as people read it.
 export function choice(list, name, label, values, show) {
   const { [name]: chosen } = list.wanted;
-  const options = ["", ...values].map((one) =>
-    el("option", { value: one, selected: one === chosen }, one.replaceAll("_", " ") || "any"));
+  const options = [["", "any"], ...values].map(([value, text]) =>
+    el("option", { value, selected: value === chosen }, text));
   const take = (event) => list.want({ [name]: event.target.value }, show);
   const select = el("select", { id: `${list.id}${name}`, onchange: take }, ...options);
   return el("label", {}, label, select);

@@ -1,5 +1,5 @@
 // One partition: where it stands, why it waits and what to do, what it lost, and which offsets belong together.
-import { above, ago, ask, badge, bytes, cell, count, el, exact, facts, prose, seconds, table, untilLoss } from "./dom.js";
+import { above, ago, ask, badge, bytes, cell, count, el, exact, facts, prose, seconds, table, unread, untilLoss } from "./dom.js";
 import { noticed } from "./losses.js";
 import { commandPart, copyable, copyButton } from "./copy.js";
 import { rowButtons } from "./pause.js";
@@ -74,12 +74,14 @@ export async function partitionView(name, topic, partition) {
   const place = new URLSearchParams({ topic, partition });
   const [link, row, runs] = await Promise.all([ask(path), ask(`${path}/partition?${place}`),
     ask(`${path}/runs?${place}`)]);
-  const why = [row.reason.replaceAll("_", " "), row.detail].filter(Boolean).join(": ");
+  const head = [above(name, ["Partitions", ["link", name, "partitions"]]),
+    el("h2", {}, `${topic}-${partition} `, copyButton(topic, "the topic's name"))];
+  if (!row.badge) return [...head, unread(row)];
+  const why = [row.reason && `\`${row.reason}\``, row.detail].filter(Boolean).join(": ");
   const losses = row.losses.map((loss) => el("tr", {}, cell(ago(loss.at_ms), "title"), cell(loss.side),
-    cell(exact(loss.from_offset), "number"), cell(exact(loss.to_offset), "number"), cell(loss.action),
-    cell(`${loss.cause}: ${loss.detail}`, "name"), cell(noticed(loss), "name")));
-  return [above(name, ["Partitions", ["link", name, "partitions"]]),
-    el("h2", {}, `${topic}-${partition} `, copyButton(topic, "the topic's name")), el("p", { class: "head" }, badge(row.badge), prose(why)),
+    cell(exact(loss.from_offset), "number"), cell(exact(loss.to_offset), "number"), cell(el("code", {}, loss.action)),
+    cell(prose(`\`${loss.cause}\`${loss.detail ? `: ${loss.detail}` : ""}`), "name"), cell(noticed(loss), "name")));
+  return [...head, el("p", { class: "head" }, badge(row.badge), prose(why)),
     ...[row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, prose(text))),
     el("p", { class: "actions" }, ...rowButtons(link, row)), figures(row), ...policyPart(row.policy),
     el("h3", {}, "Losses"), ...notKept(name, topic, row.losses_not_kept),

@@ -1,5 +1,6 @@
 // A link's partitions: searched, sorted, filtered and paged by the server.
 import { address, ask, badge, cell, count, el, exact, prose, seconds, table, untilLoss } from "./dom.js";
+import { none } from "./tabs.js";
 import { choice, filters, listing, pager, searchField, sortHead } from "./paging.js";
 
 const list = listing("", { search: "", reason: "", sort: "state", descending: true });
@@ -10,7 +11,7 @@ function why(row) {
   if (!row.reason) return cell(row.detail, "name why");
   const words = [row.detail, row.meaning, row.remedy].filter(Boolean).map((text) => el("p", {}, prose(text)));
   const id = `why-${row.topic}-${row.partition}`;
-  return cell(el("details", { id }, el("summary", {}, row.reason), ...words), "name why");
+  return cell(el("details", { id }, el("summary", {}, el("code", {}, row.reason)), ...words), "name why");
 }
 
 function name(row, link) {
@@ -40,7 +41,7 @@ export function partitionsPart(link, found, show, change) {
   const heads = [head("Partition", "topic", false), head("State", "state"), head("Lag, records", "lag_records"),
     head("Lag", "lag_seconds"), head("Lost in", "seconds_to_loss"), head("Position", "position"), head("End", "end"),
     head("Reason", "reason"), ...(renamed ? ["Destination topic"] : []), "Change"];
-  const rows = found.rows.map((row) => partitionRow(row, link, change, renamed));
-  return [filters(searchField(list, "Topic contains", show), choice(list, "reason", "Reason", found.reasons, show)),
-    table("Partitions", heads, rows, "No such partition."), pager(list, found.total, show)];
+  const rows = found.rows.map((row) => partitionRow(row, link.link, change, renamed));
+  return [filters(searchField(list, "Topic contains", show), choice(list, "reason", "Reason", found.reasons.map((code) => [code, code]), show)),
+    table("Partitions", heads, rows, none(link, "No such partition.")), pager(list, found.total, show)];
 }

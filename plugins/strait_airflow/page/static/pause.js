@@ -1,5 +1,5 @@
 // Pausing and resuming: a link, a topic or a partition.
-import { field, opens, select } from "./dialog.js";
+import { choose, field, opens, select } from "./dialog.js";
 import { el, label, when } from "./dom.js";
 import { actDialog } from "./runs.js";
 
@@ -19,7 +19,7 @@ function pauseDialog(link, scopes) {
   return dialog(link, "pause", [
     el("p", {}, "Copying stops within 2 s, and stays so until somebody resumes it. Nothing is lost meanwhile if the "
       + "source keeps its records for long enough."),
-    field("What to pause", select("what", scopes)),
+    choose("What to pause", "what", scopes),
     field("Reason", el("input", { name: "reason", maxlength: 200, autocomplete: "off" }), "Shown to all who look."),
   ]);
 }
@@ -30,7 +30,7 @@ function resumeDialog(link, pauses) {
     + when(one.at_ms) + (one.reason ? `: ${one.reason}` : "")));
   return dialog(link, "resume", [
     el("ul", {}, ...by),
-    field("What to resume", select("what", scopes)),
+    choose("What to resume", "what", scopes),
     el("p", {}, "Copying goes on within seconds at the offset where it stopped."),
   ]);
 }

@@ -1,6 +1,6 @@
 // Records in quarantine that nobody has settled.
 import { openDialog } from "./dialog.js";
-import { address, ago, ask, cell, el, exact, facts, table, when } from "./dom.js";
+import { address, ago, ask, cell, el, exact, facts, prose, table, when } from "./dom.js";
 import { filters, listing, pager, searchField } from "./paging.js";
 
 const HEADS = ["Since", "From", "Offset", "Bytes", "For", "Why", "Record"];
@@ -14,13 +14,13 @@ export async function quarantinePart(link, show) {
     cell(el("a", { href: address("link", link.link, "partition", entry.topic, entry.partition) },
       `${entry.topic}-${entry.partition}`), "name"),
     cell(exact(entry.offset), "number"), cell(exact(entry.bytes), "number"), cell(entry.destination, "name"),
-    cell(`${entry.reason}: ${entry.detail}`, "name"),
+    cell(prose(`\`${entry.reason}\`: ${entry.detail}`), "name"),
     cell(el("button", { id: `record-${entry.at}`, type: "button", disabled: !link.may.quarantine,
       "aria-label": `Show the record ${entry.topic}-${entry.partition} offset ${entry.offset}`,
       onclick: () => recordDialog(link, entry) }, "Show…"))));
   const error = found.error ? [el("p", { class: "bad" }, found.error)] : [];
   return [el("h3", {}, "Quarantine"), ...error, filters(searchField(list, "Topic contains", show)),
-    table("Quarantine", HEADS, rows, found.looking ? "Looking …" : "None."), pager(list, found.total, show)];
+    table("Quarantine", HEADS, rows, found.looking ? "Looking …" : found.error ? "Not known." : "None."), pager(list, found.total, show)];
 }
 
 // Key, headers and size of one record; its value only when it is asked for.
@@ -41,7 +41,7 @@ function content(record, showValue) {
   const size = record.value_bytes === null ? "null" : `${exact(record.value_bytes)} bytes`;
   const value = "value" in record ? part(record.value)
     : el("span", {}, `${size} `, el("button", { type: "button", onclick: showValue }, "Show value"));
-  return [el("p", {}, `${record.reason}: ${record.detail}`), facts([
+  return [el("p", {}, prose(`\`${record.reason}\`: ${record.detail}`)), facts([
     ["Timestamp", record.timestamp_ms < 0 ? "–" : when(record.timestamp_ms)], ["Key", part(record.key)],
     ...record.headers.map(([name, held]) => [`Header ${name}`, part(held)]), ["Value", value]])];
 }

@@ -1,5 +1,5 @@
 // Ending a task group's application, for the link's DAG to submit it again.
-import { field, opens, select } from "./dialog.js";
+import { choose, opens } from "./dialog.js";
 import { el } from "./dom.js";
 import { actDialog } from "./runs.js";
 
@@ -8,7 +8,7 @@ export function restartButton(link) {
   const open = () => actDialog(`Restart: link ${link.link}`, "Restart", [
     el("p", {}, "Ends the Spark application of a task group and submits it again, also if it ended too often to be "
       + "submitted by itself. Its topics are not copied meanwhile; nothing is lost or copied twice."),
-    field("Task group", select("restart", groups)),
+    choose("Task group", "restart", groups),
   ], ({ restart }, panel) => panel.start(link.dags.restart, { restart }, "submit"));
-  return opens("restart", "Restart", open, link.may.restart && groups.length > 0);
+  return groups.length ? [opens("restart", "Restart", open, link.may.restart)] : [];
 }

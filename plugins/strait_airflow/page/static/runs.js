@@ -105,8 +105,9 @@ export async function follow(run, tell, wanted) {
       if (OVER.includes(found.state)) return { ...found, ok: found.state === "success" };
       tell(found);
     } catch (error) {
-      // Airflow may be busy, or start again, while the run goes on.
-      if (error.status >= 400 && error.status < 500) throw error;
+      // Airflow may be busy, or start again, or ask for a login, while the run goes on.
+      if (error.status >= 400 && error.status < 500 && error.status !== 401) throw error;
+      tell({ trouble: `${error.message.replace(/\.$/, "")}. The run goes on.` });
     }
     await later();
   }
@@ -140,9 +141,9 @@ export function runPanel() {
   }
   function followed(run, wanted) {
     link.replaceChildren(airflowLink(path("dags", run.dag, "runs", run.id), "The run in Airflow"));
-    const tell = ({ state, lines }) => {
-      say(state === "queued" ? "Waiting for Airflow to start the run…" : "Running…");
-      showLines(lines);
+    const tell = ({ state, lines, trouble }) => {
+      say(trouble ?? (state === "queued" ? "Waiting for Airflow to start the run…" : "Running…"), trouble ? "bad" : "");
+      if (lines) showLines(lines);
     };
     return follow(run, tell, wanted);
   }

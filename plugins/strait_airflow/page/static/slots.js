@@ -1,5 +1,6 @@
 // A link's slots: whether each reports, from where and how fast.
 import { badge, cell, count, el, millis, seconds, table } from "./dom.js";
+import { none } from "./tabs.js";
 
 const SLOT_HEADS = ["Slot", "State", "Last report", "Host", "Records/s", "Latency p99", "Application"];
 
@@ -12,5 +13,5 @@ export function slotsPart(link) {
     cell(slot.silent ? "–" : count(slot.records_per_second), "number"),
     cell(slot.silent ? "–" : millis(slot.latency_ms_p99), "number"),
     cell(slot.application || "–", "name")));
-  return [el("h3", {}, "Slots"), table("Slots", SLOT_HEADS, rows, "None yet.")];
+  return [el("h3", {}, "Slots"), table("Slots", SLOT_HEADS, rows, none(link, "None yet."))];
 }

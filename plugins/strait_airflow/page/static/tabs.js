@@ -22,15 +22,19 @@ export const needsPart = (link) => (link.needs?.length ? [el("section", { class:
   el("h3", { class: "bad" }, "Needs an operator"),
   el("ul", {}, ...link.needs.map((need) => el("li", {}, prose(`${need.text}. ${need.remedy}.`)))))] : []);
 
+// What an empty list means: of a link that was never read, nothing is known.
+export const none = (link, text) => (link.known ? text : link.error ? "Not known." : "Being read …");
+
 export const askLink = (name) => ask(`links/${encodeURIComponent(name)}`);
 
 // `words`: of the command that shows the same; `asked`: what the view needs besides the link, from which `parts` makes it.
 export async function frame(name, tab, words, asked, parts) {
   const [link, problems, ...found] = await Promise.all([askLink(name), airflowPart(), ...asked]);
   const error = link.error ? [el("p", { class: "bad", role: "alert" }, link.error)] : [];
+  const [approval, shown] = await Promise.all([approvalPart(link), parts(link, ...found)]);
   const head = [above(), el("div", { class: "top" }, el("h2", {}, name), headPart(link), ...changePart(link)),
-    ...error, ...problems, ...await approvalPart(link), tabsPart(link, tab)];
-  return [...head, ...await parts(link, ...found), commandPart("strait", ...words)];
+    ...error, ...problems, ...approval, tabsPart(link, tab)];
+  return [...head, ...shown, commandPart("strait", ...words)];
 }
 
 // The link's DAGs in Airflow, and their runs.

@@ -42,10 +42,16 @@ def _slot(group: Status, slot: SlotStatus) -> Data:
 
 
 def partition_details(seen: Observation | None, topic: str, partition: int) -> Data | None:
-    """Return a partition with its task group, policy, losses and pauses; None: no plan has it."""
+    """Return a partition with its task group, policy, losses and pauses; None: no plan has it.
+
+    If the link is unknown, the result has only `looking`, `error` and the age.
+    """
+    if seen is None or (seen.error and not seen.plans):
+        error = "" if seen is None else seen.error
+        return {"looking": seen is None, "error": error, "age_seconds": None, "every_seconds": None}
     place = TopicPartition(topic, partition)
     row = next((one for one in partition_rows(seen) if (one.topic, one.partition) == (topic, partition)), None)
-    if seen is None or row is None:
+    if row is None:
         return None
     copied = ((plan.group, one.policy) for plan in seen.plans.values() for one in plan.topics if one.source == topic)
     group, policy = next(copied, ("", None))
