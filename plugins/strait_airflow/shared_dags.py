@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastapi import Request
 
+from strait_airflow.bodies import TooLarge, again, whole_body
 from strait_airflow.settings import AUDIT_DAG, FAILOVER_DAG, PAUSE_DAG, QUARANTINE_DAG, REHEARSAL_DAG
 
 SHARED = frozenset({PAUSE_DAG, QUARANTINE_DAG, FAILOVER_DAG, AUDIT_DAG, REHEARSAL_DAG})
 _EVERY = "~"  # Airflow's wildcard: the body names the DAGs
 _RUNS = re.compile(r"/dags/(?P<dag>[^/]+)/(?P<rest>dagRuns|dagRuns/.+|clear\w+|taskInstances(?:/.+)?)/?$")
-_MOST_BYTES = 1 << 20
 
 
 class LinkRights:
@@ -34,37 +34,16 @@ class LinkRights:
         from fastapi.responses import JSONResponse
 
         try:
-            body = await _body(receive)
+            body = await whole_body(receive)
             triggers = scope["method"] == "POST" and found["rest"] == "dagRuns"
             await _check(Request(scope), found["dag"], body, triggers=triggers)
+        except TooLarge as error:
+            await JSONResponse({"detail": str(error)}, 413)(scope, receive, send)
+            return
         except HTTPException as error:
             await JSONResponse({"detail": error.detail}, error.status_code)(scope, receive, send)
             return
-        await self._app(scope, _again(body, receive), send)
-
-
-async def _body(receive: Any) -> bytes:
-    """Return the whole body. Raises HTTPException if it is too large."""
-    from fastapi import HTTPException
-
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > _MOST_BYTES:
-            raise HTTPException(413, f"the request has more than {_MOST_BYTES} bytes")
-    return body
-
-
-def _again(body: bytes, receive: Any) -> Any:
-    """Return a function that delivers a body that was read, and then the following messages."""
-    left = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def deliver() -> Any:
-        return left.pop() if left else await receive()
-
-    return deliver
+        await self._app(scope, again(body, receive), send)
 
 
 async def _check(request: "Request", dag: str, body: bytes, *, triggers: bool) -> None:

@@ -1,34 +1,48 @@
 """`strait settings`: the current settings of a link, and their origins."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
 
 from strait.cli.options import ChosenLink, Output, OutputOption, link_command
 from strait.cli.printing import echo
 from strait.control.plane import Control
-from strait.planning.plan.settings import InForce
+from strait.errors import ClusterUnavailable
+from strait.planning.plan.settings import InForce, in_force
 
 
 @link_command
 def settings(
     link: ChosenLink,
+    from_file: Annotated[
+        bool, typer.Option("--from-file", help="Show those of the links file, without connecting to a cluster.")
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the effective settings and their origins.
 
     Airflow's Variables and Connections can replace parts of the links file. Clusters' properties are not shown.
     """
-    with Control.of(link.config, link.name) as control:
-        found = control.settings_in_force()
+    found = in_force(link.load().settings, None) if from_file else _in_force(link)
     data = _data(link.name, found)
     if output.structured:
         output.write(data)
         return
 
-    echo("\n".join(f"# {line}" for line in _lines(found, str(link.config))))
+    told = [f"settings in {link.config}"] if from_file else _lines(found, str(link.config))
+    echo("\n".join(f"# {line}" for line in told))
     echo(yaml.safe_dump({link.name: data["settings"]}, sort_keys=False, allow_unicode=True).rstrip())
+
+
+def _in_force(link: ChosenLink) -> InForce:
+    try:
+        with Control.of(link.config, link.name) as control:
+            return control.settings_in_force()
+    except ClusterUnavailable as error:
+        error.hint = "; ".join(filter(None, [error.hint, "--from-file shows the settings of the links file"]))
+        raise
 
 
 def _data(name: str, found: InForce) -> dict[str, Any]:

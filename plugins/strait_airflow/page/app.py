@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse
 
+from strait_airflow.bodies import BoundedBodies
 from strait_airflow.page.bundle import bundled
 from strait_airflow.page.openapi import PREFIX, document
 from strait_airflow.page.paths import WholeNames
@@ -41,6 +42,7 @@ app.router.routes.extend(metrics_routes())  # they require a token, not a login
 for routes in (airflow, links, details, groups, history, recovery, topics):
     app.include_router(routes.api)
 app.add_middleware(WholeNames)
+app.add_middleware(BoundedBodies)
 
 
 @app.get(f"{PREFIX}/openapi.json", include_in_schema=False)

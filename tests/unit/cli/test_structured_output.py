@@ -49,3 +49,16 @@ def test_logs_are_one_document(run, monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"group": "default", "application": "strait-l", "log": "/logs/1.log", "lines": ["two", "three"]}
     assert told == {"schema_version": 1, "link": "l", "logs": [one]}
     assert "no end" in str(run("logs", "l", "--follow", "-o", "yaml").exception)
+
+
+def test_settings_of_the_file_need_no_cluster(run) -> None:
+    told = json.loads(run("settings", "l", "--from-file", "--json").stdout)
+    assert (told["plan"], told["settings"]["topics"]["include"]) == (None, ["t"])
+    lines = run("settings", "l", "--from-file").stdout.splitlines()
+    assert lines[0].startswith("# settings in ") and "l:" in lines
+
+
+def test_the_schema_is_json_or_yaml() -> None:
+    told = {form: CliRunner().invoke(app, ["schema", "-o", form]).stdout for form in ("json", "yaml")}
+    assert json.loads(told["json"]) == yaml.safe_load(told["yaml"])
+    assert CliRunner().invoke(app, ["schema"]).stdout == told["json"]
