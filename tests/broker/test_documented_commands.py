@@ -115,7 +115,7 @@ class Reader:
                 if isinstance(step, SavedFile):
                     self.save(step.name, step.text)
                 elif found := re.fullmatch(r"strait run (\S+)", step.line):
-                    terminals.enter_context(run(self.names[found[1]]))
+                    terminals.enter_context(run(self.own(found[1])))
                 else:
                     self.type(step)
 

@@ -120,6 +120,13 @@ def test_a_later_end_continues_and_an_earlier_one_ends_at_once() -> None:
     )
 
 
+def test_an_end_is_shown_before_the_destination_topic_is_there() -> None:
+    settings = until("latest")
+    first = Source(1, 2, 3).propose(settings, facts=(SOURCE, cluster("b", {})))
+    details = {effect.subject: effect.detail for effect in effects(settings, first) if effect.verb == "copies"}
+    assert details == {"people": "from earliest until latest", "orders": "from earliest"}
+
+
 def test_an_unapproved_end_leaves_the_former_one() -> None:
     plan, runs = publish(Source(10, 20, 30).propose(until(T)))
     policies = {topic.source: topic.policy for topic in plan.topics if topic.source == "people"}

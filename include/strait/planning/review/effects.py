@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from strait.config.links import Link
+from strait.config.rules import rule_of
+from strait.config.start_offset import until_text
 from strait.model import TopicPartition
 from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
@@ -146,7 +148,7 @@ def _start(link: Link, proposal: Proposal, source: str) -> object:
         return "where it stopped"
     start = start_of(link, source)
     if isinstance(start, Mapping) or all(place.topic != source for place in proposal.survey.moved_in):
-        until = proposal.survey.policies[source].until if source in proposal.survey.policies else ""
+        until = until_text(rule_of(link.topics, source).until)
         return f"{start} until {until}" if until else start
     return f"{start}, after the records that another tool replicated"
 
