@@ -28,7 +28,7 @@ def untransformed(pair: Pair, begun: Begun, policy: TopicPolicy) -> Change | Non
         others = [] if place[0] != pair.source.topic else [run for run in _into(past, pair) if run.transform != wanted]
         if others:
             end = copied(past)[1]
-            detail = f"{pair.destination.topic} holds records {_made(others[-1].transform)}, the rule now says {_made(wanted)}"
+            detail = f"{pair.destination.topic} holds records {_made(others[-1].transform)}; the rule now makes records {_made(wanted)}"
             return Change(Reason.TRANSFORM_CHANGED, detail, "destination", (end, end))
     return None
 
