@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from strait.engine import checkpointer
+from strait.engine import packing
 from strait.reasons import Reason
 from strait.state.offset_map import gaps_of
 from strait.state.report_records import PartitionReport
@@ -181,7 +181,7 @@ def test_the_map_of_many_transactions_stays_small(make_link: MakeLink, topic_nam
 
     def packed() -> bool:
         plain(link, topic_name, 1)
-        return len(link.runs(topic_name, 0)) <= checkpointer.PACK_RUNS
+        return len(link.runs(topic_name, 0)) <= packing.PACK_RUNS
 
     eventually(packed, what=lambda: f"packed: {link.runs(topic_name, 0)}")
     link.until_seen()

@@ -97,7 +97,7 @@ def test_a_loss_from_before_the_packed_offset_segments_is_copied_again(
     """Each record is followed by two of others, so a packed segment's destination offset fits its end alone. The broker
     still knows the link."""
     source = request.getfixturevalue("clusters").source
-    often = {"strait.engine.checkpointer:PACK_RUNS": 3, "strait.engine.slot:CHECKPOINT_SECONDS": 0.3}
+    often = {"strait.engine.packing:PACK_RUNS": 3, "strait.engine.slot:CHECKPOINT_SECONDS": 0.3}
     with Cluster(tmp_path / "destination") as destination:
         link = make_link(topics={topic_name: 1}, source=source, destination=destination)
         link.policy = TopicPolicy(on_foreign="expect")

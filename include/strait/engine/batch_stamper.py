@@ -18,7 +18,8 @@ from strait.engine.transforming import Transforming, Unfinished
 from strait.errors import CorruptBatch, StraitError
 from strait.net.buffers import Buffer, BufferPool
 from strait.reasons import Reason
-from strait.state.offset_map import MOST_GAPS, Gap, pack, wire_sequence
+from strait.state.offset_map import Gap, pack, wire_sequence
+from strait.state.packed_gaps import MOST_GAPS
 from strait.state.quarantine_records import QuarantinedRecord
 from strait.state.schema import Loss, OffsetMapping, TopicPolicy
 from strait.state.sink import OnAck, StateSink
@@ -227,7 +228,9 @@ class BatchStamper:
             source_base=base.source,
             destination_base=base.sequence + partition.position.shift,
             sequence_base=base.sequence,
-            gaps=pack(gaps, sequence_base=base.sequence, source_base=base.source),
+            gaps=pack(
+                gaps, sequence_base=base.sequence, source_base=base.source, bits=bool(partition.policy.transform)
+            ),
             sequence_end=max(0, min(partition.position.acked_sequence, base.sequence - words.corrects)),
             checkpoint_at_ms=0,
             transform=partition.policy.transform_digest,

@@ -3,25 +3,16 @@
 An offset segment (`OffsetMapping`, ``run`` in the code) is one record of the map.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
+from strait.engine.packing import packing
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.errors import StraitError
 from strait.state.codec import run_key
-from strait.state.offset_map import (
-    MOST_GAPS,
-    Gap,
-    destination_offset,
-    gap_count,
-    gaps_of,
-    pack,
-    source_offset,
-    source_position,
-)
+from strait.state.offset_map import destination_offset, gaps_of, source_position
 from strait.state.schema import OffsetMapping
 from strait.state.sink import StateSink
 
@@ -29,10 +20,6 @@ PASSED_OFFSETS = 100
 """If this many offsets after the last record hold nothing to copy, the map gets a segment that starts after them;
 otherwise each start would read all of them again. The usual case is a source that holds little but replicated
 records."""
-PACK_RUNS = 16  # this many segments before the checkpoint are packed into one
-PACKED_CHARACTERS = 32 << 10  # a segment that has grown to this size is not packed further
-
-
 MOST_AT_ONCE = 100  # partitions, which takes the slot's loop some milliseconds
 
 
@@ -62,6 +49,19 @@ class Rounds:
         return found
 
 
+class _Written:
+    """Counts acknowledgements, and calls ``then`` once all are there; never if one of them is an error."""
+
+    def __init__(self, count: int, then: Callable[[], None]) -> None:
+        self._missing = count
+        self._then = then
+
+    def __call__(self, error: StraitError | None) -> None:
+        self._missing -= error is None
+        if self._missing == 0:
+            self._then()
+
+
 class Checkpointer:
     """Checks one partition at a time, about once a minute."""
 
@@ -83,8 +83,10 @@ class Checkpointer:
         starts = [] if partition.policy.source_compacted else superseded(ours, run)
         shared = partition.policy.on_foreign != "halt"
         packed, replaced = packing([one for one in ours if one not in starts], run, shared=shared)
-        position.redraw(packed if replaced and not gaps_of(run, end) else run, position.claims)
-        self._state_sink.write_run(packed, partial(self._forget, [*replaced, *starts]))
+        position.redraw(packed[-1] if replaced and not gaps_of(run, end) else run, position.claims)
+        written = _Written(len(packed), partial(self._forget, [*replaced, *starts], None))
+        for segment in packed:
+            self._state_sink.write_run(segment, written)
         self._forget(outlived(ours, position.log_start), None)
 
     def _pass_over(self, partition: Partition, known: Sequence[OffsetMapping], at_ms: int) -> None:
@@ -173,75 +175,6 @@ def superseded(known: Sequence[OffsetMapping], newest: OffsetMapping) -> list[Of
             for other in known
         )
     ]
-
-
-def packing(
-    known: Sequence[OffsetMapping], newest: OffsetMapping, *, shared: bool = False
-) -> tuple[OffsetMapping, Sequence[OffsetMapping]]:
-    """Return the segment to write in order to confirm ``newest``, and the segments whose entries it takes over.
-
-    Args:
-        known: the partition's segments for these topic IDs, by ``sequence_base``.
-        newest: with its checkpoint: all records before ``sequence_end`` are written, at the offsets that it maps.
-        shared: other producers write there too. The packed segment then has the destination offset of the newest
-            record; the offsets of older ones are in the log itself, as each batch there has its sequence.
-    """
-    older = [
-        run
-        for run in known
-        if run.sequence_base < newest.sequence_end
-        and len(run.gaps) < PACKED_CHARACTERS
-        and gap_count(run) < MOST_GAPS // 2
-        and (shared or destination_offset(run, newest.sequence_base) == newest.destination_base)
-        and run.source_base - run.sequence_base <= newest.source_base - newest.sequence_base
-    ]
-    known_from = max((run.sequence_base for run in (*known, newest) if run.after_unknown), default=0)
-    older = [run for run in older if run.sequence_base >= known_from]
-    if len(older) < PACK_RUNS:
-        return newest, ()
-    first = older[0]
-    told = {gap for run in (*older, newest) for gap in gaps_of(run, first.sequence_base, newest.sequence_end)}
-    gaps = _real(sorted(told))
-    if len(gaps) > MOST_GAPS or not _agree(older, gaps):
-        return newest, ()  # the source is being compacted; the checkpoint shows which is correct
-    packed = newest.model_copy(
-        update={
-            "sequence_base": first.sequence_base,
-            "source_base": first.source_base,
-            "destination_base": max(0, newest.destination_base - newest.sequence_base + first.sequence_base),
-            "gaps": pack(gaps[1:], sequence_base=first.sequence_base, source_base=first.source_base),
-            "after_unknown": any(run.after_unknown for run in older),
-        }
-    )
-    behind = [run for run in older if all(gap.sequence < newest.sequence_end for gap in gaps_of(run))]
-    return packed, [run for run in behind if run_key(run) != run_key(packed)]
-
-
-def _real(said: Sequence[Gap]) -> list[Gap]:
-    """Return the base and the actual gaps, without the starts of segments at which no offset is missing."""
-    kept = [said[0]]
-    for gap in said[1:]:
-        if gap.source - gap.sequence > kept[-1].source - kept[-1].sequence:
-            kept.append(gap)
-    return kept
-
-
-def _agree(runs: Sequence[OffsetMapping], gaps: Sequence[Gap]) -> bool:
-    """Return whether each segment, up to its last gap, agrees exactly with ``gaps``, the entries of all of them
-    together."""
-    for run in runs:
-        own = gaps_of(run)
-        low, high = bisect_left(gaps, own[0]), bisect_right(gaps, own[-1])
-        if any(source_offset(run, gap.sequence) != gap.source for gap in gaps[low:high]):
-            return False
-        if any(_difference(gaps, gap.sequence) != gap.source - gap.sequence for gap in own):
-            return False
-    return True
-
-
-def _difference(gaps: Sequence[Gap], sequence: int) -> int:
-    last = gaps[max(0, bisect_right(gaps, Gap(sequence, 1 << 62)) - 1)]
-    return last.source - last.sequence
 
 
 def outlived(known: Sequence[OffsetMapping], log_start: int) -> list[OffsetMapping]:

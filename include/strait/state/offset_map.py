@@ -7,32 +7,18 @@ second needs two or three bytes in the map for each. Sequences have 31 bits on t
 ``full_sequence`` converts from the wire form.
 """
 
-import base64
-import binascii
-import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter
-from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from cachetools import LRUCache, cached
-
+from strait.state import packed_gaps
+from strait.state.packed_gaps import Gaps, unpack
 from strait.state.schema import OffsetMapping
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 SEQUENCE_MODULUS = 1 << 31
-MOST_GAPS = 50_000
-"""Maximum in one segment. With two numbers for each gap, they always fit into `_UNPACKED_BYTES`."""
-_UNPACKED_BYTES = 1 << 20
-_NUMBER_BYTES = 9  # for 63 bits
-_PIECE_BYTES = 1 << 14
-_KEPT_BYTES = 32 << 20  # of unpacked gaps
 _MOST_PLACES = 16
 
 
@@ -86,10 +72,12 @@ def sequence_at_destination(run: OffsetMapping, offset: int) -> int:
 def gaps_of(run: OffsetMapping, first: int = 0, behind: int = 1 << 62) -> list[Gap]:
     """Return the segment's base and gaps with record numbers in [``first``, ``behind``)."""
     said = [Gap(run.sequence_base, run.source_base)] if first <= run.sequence_base < behind else []
-    starts, missing = _unpacked(run.gaps)
+    if not run.gaps:
+        return said
+    starts, missing = unpack(run.gaps)
     low, high = bisect_left(starts, first - run.sequence_base), bisect_left(starts, behind - run.sequence_base)
-    for at in range(low, high):
-        said.append(Gap(run.sequence_base + starts[at], run.source_base + starts[at] + missing[at]))
+    for records, lacking in zip(starts[low:high], missing[low:high], strict=True):
+        said.append(Gap(run.sequence_base + records, run.source_base + records + lacking))
     return said
 
 
@@ -170,98 +158,33 @@ def covering(runs: Sequence[OffsetMapping], sequence: int) -> OffsetMapping:
     return max(begun, key=key, default=runs[0])
 
 
-def pack(gaps: Iterable[Gap], *, sequence_base: int, source_base: int) -> str:
+def pack(gaps: Iterable[Gap], *, sequence_base: int, source_base: int, bits: bool = False) -> str:
     """Pack the gaps after a segment's base, ascending in both coordinates, to the text that a segment carries.
+    ``bits``: see `strait.state.packed_gaps`.
 
     Raises ValueError if they do not ascend or are too many.
     """
-    out = bytearray()
-    sequence, source = sequence_base, source_base
+    starts, missing = array("q"), array("q")
     for gap in gaps:
-        records = gap.sequence - sequence
-        missing = gap.source - source - records
-        if records <= 0 or missing <= 0:
-            raise ValueError(f"{gap} does not lie behind record {sequence} at {source}")
-        _put(out, records)
-        _put(out, missing)
-        sequence, source = gap
-    if len(out) > _UNPACKED_BYTES:
-        raise ValueError(f"a run with {len(out):,} bytes of gaps could not be read")
-    return base64.b64encode(zlib.compress(bytes(out), 9)).decode() if out else ""
-
-
-def _put(out: bytearray, number: int) -> None:
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
+        starts.append(gap.sequence - sequence_base)
+        missing.append(gap.source - source_base - starts[-1])
+    return packed_gaps.pack(Gaps(starts, missing), bits=bits)
 
 
 def gap_count(run: OffsetMapping) -> int:
     """Return the number of gaps of a segment."""
-    return len(_unpacked(run.gaps)[0])
+    return len(unpack(run.gaps).starts)
 
 
 def check_gaps(gaps: str) -> str:
     """Return the same text if it can be unpacked. Raises ValueError if not."""
-    _unpacked(gaps)
+    unpack(gaps)
     return gaps
-
-
-@cached(LRUCache(_KEPT_BYTES, getsizeof=lambda kept: 512 + 16 * len(kept[0])), lock=Lock())
-def _unpacked(gaps: str) -> "tuple[array[int], array[int]]":
-    """Return for each gap the number of records between the base and it, and of offsets without a record up to it.
-    Raises ValueError."""
-    starts, missing = array("q"), array("q")
-    if gaps:
-        try:
-            opened = zlib.decompressobj()
-            data = opened.decompress(base64.b64decode(gaps, validate=True), _UNPACKED_BYTES)
-        except (binascii.Error, zlib.error) as error:
-            raise ValueError(f"gaps are not what was packed: {error}") from None
-        if not opened.eof:
-            raise ValueError("gaps are cut short")
-        start = lacking = 0
-        for records, gap in _pairs(data):
-            reached, sums = start + records.cumsum(), lacking + gap.cumsum()
-            if min(reached.min(), sums.min(), (reached + sums).min()) < 0:  # a sum of 64 bits that overflows
-                raise ValueError("gaps reach beyond any offset")
-            starts.frombytes(reached.tobytes())
-            missing.frombytes(sums.tobytes())
-            start, lacking = starts[-1], missing[-1]
-    return starts, missing
-
-
-def _pairs(data: bytes) -> "Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]":
-    """Yield the two numbers of each gap, of some thousand gaps at a time: all of them would take ten times the text's size
-    several times over."""
-    import numpy as np  # 20 MiB in each of Airflow's processes, which most links' maps do not need
-
-    at = 0
-    while at < len(data):
-        piece = np.frombuffer(data, np.uint8, min(_PIECE_BYTES, len(data) - at), at)
-        ends = np.flatnonzero(piece < 0x80) + 1
-        if at + len(piece) < len(data):
-            ends = ends[: len(ends) // 2 * 2]  # the rest with the next ones
-        if not len(ends):
-            if len(piece) >= _NUMBER_BYTES:
-                raise ValueError("gaps hold a number of more than 63 bits")
-            return
-        starts = np.concatenate(([0], ends[:-1]))
-        lengths = ends - starts
-        if lengths.max() > _NUMBER_BYTES:
-            raise ValueError("gaps hold a number of more than 63 bits")
-        numbers = np.zeros(len(ends), np.int64)
-        for place in range(int(lengths.max())):
-            longer = lengths > place
-            numbers[longer] |= (piece[starts[longer] + place] & np.int64(0x7F)) << np.int64(7 * place)
-        yield numbers[::2], numbers[1::2] if len(numbers) % 2 == 0 else np.append(numbers[1::2], 0)
-        at += int(ends[-1])
 
 
 def _missing_before(run: OffsetMapping, distance: int) -> int:
     if not run.gaps:
         return 0
-    starts, missing = _unpacked(run.gaps)
+    starts, missing = unpack(run.gaps)
     at = bisect_right(starts, distance)
     return missing[at - 1] if at else 0

@@ -103,7 +103,7 @@ class Translator:
         self._first = ordered[0].sequence_base
         self._written = max(written, ordered[0].sequence_base, *(run.sequence_end for run in ordered))
         begun = [run for run in ordered if run.sequence_base <= self._written]
-        self._source = _Source(begun, self._written, compacted=compacted)
+        self._source = _Source(_without_passed(begun), self._written, compacted=compacted)
         self._log = SharedLog(begun, log_end) if shared else OwnLog(begun)
         self._unknown = unknown_stretches(begun, lambda records: self._source.after(records).number)
         self._log_end = log_end
@@ -204,6 +204,20 @@ class Translator:
         """Return destination offsets, each with the number of the link's records before it."""
         begin = [(0, 0)] if self._first == 0 else []
         return begin + (self._log.checkpoints() if isinstance(self._log, SharedLog) else [])
+
+
+def _without_passed(runs: Sequence[OffsetMapping]) -> list[OffsetMapping]:
+    """Return the segments without those that only record that nothing is to be copied before an offset, if another one has
+    the next record, after that offset."""
+    highest: dict[int, int] = {}
+    for run in runs:
+        highest[run.sequence_base] = max(run.source_base, highest.get(run.sequence_base, 0))
+
+    def is_passed(run: OffsetMapping) -> bool:
+        bare = not run.gaps and run.sequence_end == run.sequence_base and run.checkpoint_at_ms > 0
+        return bare and run.source_base < highest[run.sequence_base]
+
+    return [run for run in runs if not is_passed(run)]
 
 
 def _fit(*found: Found) -> Fit:

@@ -24,6 +24,7 @@ from support.links.load import writing
 from support.soak.failovers import rounds
 from support.soak.pools import pool_rounds
 from support.soak.storm import Storm
+from support.soak.transforms import transform_rounds
 from support.soak.unplanned import unplanned_rounds
 
 GOAL_SECONDS = 5.0
@@ -151,9 +152,14 @@ if __name__ == "__main__":
     options.add_argument("--failovers", type=int, help="instead, fail over to and fro so often, and compare consumers")
     options.add_argument("--unplanned", action="store_true", help="with --failovers: each time the source is lost")
     options.add_argument("--pool", type=int, help="instead, kill tasks of a pool of twenty links so often")
+    options.add_argument("--transform", action="store_true", help="instead, break applications that transform records")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="strait-soak-") as directory:
-        if chosen.pool:
+        if chosen.transform:
+            transform_rounds(
+                Path(directory), chosen.seed, lambda line: sys.stdout.write(f"{line}\n"), minutes=chosen.minutes
+            )
+        elif chosen.pool:
             pool_rounds(Path(directory), chosen.pool, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))
         elif chosen.failovers:
             fail_over = unplanned_rounds if chosen.unplanned else rounds

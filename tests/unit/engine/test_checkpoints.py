@@ -2,7 +2,8 @@
 
 import pytest
 
-from strait.engine.checkpointer import checkpoint, packing
+from strait.engine.checkpointer import checkpoint
+from strait.engine.packing import packing
 from strait.state.schema import OffsetMapping, TopicPolicy
 from strait.state.translation import Fit, Translator
 from support.model.partitions import plain_partition
@@ -35,14 +36,14 @@ def test_what_a_rebuilt_map_does_not_know_stays_unknown_when_runs_are_packed() -
 
     earlier, unknown, later = [run(n) for n in range(10)], run(12, after_unknown=True), [run(n) for n in range(13, 31)]
     newest = run(31)
-    packed, replaced = packing([*earlier, unknown, *later], newest)
+    (packed,), replaced = packing([*earlier, unknown, *later], newest)
     assert (packed.sequence_base, packed.sequence_end, packed.after_unknown) == (120, 320, True)
     assert list(replaced) == [unknown, *later]
     kept = [*earlier, packed]
     translator = Translator(kept, written=320)
     assert translator.to_source(100) == (118, Fit.EXACT)
     assert [translator.to_source(offset).fit for offset in (101, 120, 121)] == [Fit.UNKNOWN, Fit.UNKNOWN, Fit.EXACT]
-    assert not packing([*earlier, *(run(n) for n in range(10, 31))], newest)[0].after_unknown
+    assert not packing([*earlier, *(run(n) for n in range(10, 31))], newest)[0][0].after_unknown
 
 
 def test_a_checkpoint_after_an_unknown_stretch_still_follows_it() -> None:

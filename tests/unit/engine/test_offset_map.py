@@ -1,5 +1,6 @@
 """The map, over generated histories: records at source offsets with gaps between them."""
 
+import random
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -122,7 +123,27 @@ def test_many_gaps_take_few_bytes() -> None:
     assert len(packed) / len(gaps) <= 4
 
 
-@pytest.mark.parametrize("text", ["x", "AAAA", "eJwDAAAAAAE"])
+@given(st.lists(st.integers(1, 300), min_size=2, max_size=200).map(lambda some: some[: len(some) // 2 * 2]))
+def test_both_forms_of_gaps_say_the_same(numbers: list[int]) -> None:
+    sums = list(accumulate(numbers))
+    records = list(accumulate(numbers[::2]))
+    gaps = [Gap(7 + before, 9 + end) for before, end in zip(records, sums[1::2], strict=True)]
+    texts = [pack(gaps, sequence_base=7, source_base=9, bits=bits) for bits in (False, True)]
+    assert len(texts[1]) <= len(texts[0])
+    for text in texts:
+        one = run([Gap(7, 9)]).model_copy(update={"gaps": text})
+        assert gaps_of(one) == [Gap(7, 9), *gaps]
+
+
+def test_records_left_out_at_random_take_a_bit_each() -> None:
+    """As the state topics are compressed, a character takes six bits there."""
+    rng = random.Random(1)
+    kept = [offset for offset in range(100_000) if rng.random() < 0.5]
+    gaps = true_gaps(kept)
+    assert len(pack(gaps[1:], sequence_base=0, source_base=kept[0], bits=True)) <= 100_000 / 6 + 100
+
+
+@pytest.mark.parametrize("text", ["x", "AAAA", "eJwDAAAAAAE", "!", "!AAAA", "!eJwDAAAAAAE=", "!eJxjAAAAAQAB"])
 def test_gaps_that_were_not_packed_here_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="gaps are"):
         gaps_of(run([Gap(0, 0)]).model_copy(update={"gaps": text}))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strait.engine import checkpointer, transforming
+from strait.engine import checkpointer, packing, transforming
 from strait.state.codec import run_key
 from strait.state.offset_map import Gap, covering, destination_offset, gaps_of
 from strait.state.transform import TopicTransform
@@ -25,7 +25,8 @@ STEPS = ("fetch", "fetch", "settle", "settle", "send", "send", "keep_map", "keep
 @pytest.fixture(autouse=True, scope="module")
 def _pack_often() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpointer, "PACK_RUNS", 2)
+        patch.setattr(packing, "PACK_RUNS", 2)
+        patch.setattr(packing, "PACKED_GAPS", 5)
         patch.setattr(checkpointer, "PASSED_OFFSETS", 1)
         yield
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strait.engine import checkpointer
+from strait.engine import packing
 from strait.engine.checkpointer import Checkpointer
 from strait.engine.recovery.decision import (
     Found,
@@ -37,7 +37,7 @@ FOREIGN = -1
 @pytest.fixture(autouse=True, scope="module")
 def _pack_often() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpointer, "PACK_RUNS", 2)
+        patch.setattr(packing, "PACK_RUNS", 2)
         yield
 
 

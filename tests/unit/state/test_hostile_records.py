@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from strait.planning.status.status import status_of
 from strait.state.codec import AnyValue, Unreadable, decode, encode
 from strait.state.group_sync_records import GroupSyncReport
-from strait.state.offset_map import MOST_GAPS, Gap, gaps_of, pack
+from strait.state.offset_map import Gap, gaps_of, pack
+from strait.state.packed_gaps import MOST_GAPS
 from strait.state.report_changes import FailureReport, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.report_records import PartitionReport, Report, ZoneTraffic
 from strait.state.schema import Loss, OffsetMapping, Pause, Plan, PlannedTopic, Registration, Waiting

@@ -175,6 +175,21 @@ def test_of_two_claims_about_one_record_neither_is_taken_for_true() -> None:
         assert translator.to_source(offset).offset <= offset
 
 
+def test_a_start_after_what_a_rule_left_out_and_the_next_record_behind_it_agree() -> None:
+    """The link stopped after it had left out offsets 10 to 99; the first record that it copied then was at 120."""
+    before, passed = run(0, 0, 0, end=10), run(100, 10, 10, end=10).model_copy(update={"checkpoint_at_ms": 1})
+    translator = Translator([before, passed, run(120, 10, 10, end=10)], written=15, position=130)
+    for offset in range(131):
+        assert translator.to_destination(offset) == (min(offset, 10, 15) + max(0, min(offset, 125) - 120), Fit.EXACT)
+    assert [translator.to_source(offset) for offset in (10, 11)] == [(10, Fit.EXACT), (121, Fit.EXACT)]
+    assert Translator([passed], position=130).to_destination(110) == (10, Fit.EXACT)
+    claimed = passed.model_copy(update={"checkpoint_at_ms": 0})
+    assert (
+        Translator([before, claimed, run(120, 10, 10, end=10)], written=15, position=130).to_destination(110).fit
+        is Fit.INEXACT
+    )
+
+
 def test_gaps_of_a_writer_that_lost_a_race_on_a_compacted_source_are_not_believed() -> None:
     """The winner found none, and so wrote none; until a checkpoint says where records are."""
     loser = run(12, 10, 10, (Gap(20, 25),))

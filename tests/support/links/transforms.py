@@ -1,0 +1,162 @@
+"""A transformation of JSON records, writers of such records, and what becomes of each by other code than Spark's."""
+
+import hashlib
+import json
+import random
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from strait.embedded.kafka import Cluster
+from strait.state.reader import StateReader
+from strait.state.transform import TopicTransform
+from strait.state.translation import Fit, Translator
+from strait.waiting import unix_ms
+from support.kafka.log_ends import ends
+from support.kafka.records import Record, read_all
+
+SALT = "a salt"
+_SECONDS = 60.0
+
+
+def transform(folder: Path, **changes: Any) -> TopicTransform:
+    """Filter, key and fields; its secret is in ``folder``."""
+    (folder / "salt").write_text(f"{SALT}\n", encoding="utf-8")
+    masking = TopicTransform(
+        json_schema="id BIGINT, email STRING, country STRING, amount DOUBLE, note STRING",
+        where="v.country <> 'US' AND v.amount > 10",
+        key="sha2(concat(secret.salt, CAST(key AS STRING)), 256)",
+        set_fields={"email": "regexp_replace(v.email, '^[^@]+', 'x')", "at": "CAST(offset AS STRING)"},
+        drop_fields=("note",),
+        rename_fields={"amount": "total"},
+        malformed="quarantine",
+        secrets={"salt": f"${{directory:{folder}:salt}}"},
+    )
+    return masking.model_copy(update=changes)
+
+
+def transformed(record: Record) -> Record | None:
+    """What becomes of a record; the offset is the source's."""
+    if record.value is None:
+        return None  # the condition is null
+    try:
+        value = json.loads(record.value)
+        value["id"] + 0
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
+    if value["country"] == "US" or value["amount"] <= 10:
+        return None
+    made = {"id": value["id"], "email": "x@" + value["email"].partition("@")[2], "country": value["country"]}
+    made |= {"total": value["amount"], "at": str(record.offset)}
+    key = hashlib.sha256(SALT.encode() + (record.key or b"")).hexdigest().encode()
+    return record._replace(key=key, value=json.dumps(made, separators=(",", ":")).encode())
+
+
+class Writer:
+    """Writes JSON records, among them some that no reader can parse, to each partition in turn. ``kept``: how many of those
+    that are written are copied, by partition. With ``only_left_out`` none is.
+
+    Args:
+        transactional: in transactions, of which a third is aborted.
+        becomes: what becomes of a record in the copy.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        partitions: int,
+        seed: int,
+        *,
+        transactional: bool = False,
+        becomes: Callable[[Record], Record | None] = transformed,
+    ) -> None:
+        self._becomes = becomes
+        self._topic = topic
+        self._rng = random.Random(seed)
+        settings: dict[str, Any] = {"compression.type": "lz4", "linger.ms": 20, "enable.idempotence": True}
+        self._transactional = transactional
+        if transactional:
+            settings["transactional.id"] = topic
+        self._producer = Producer(cluster.client_properties | settings)
+        if transactional:
+            self._producer.init_transactions(_SECONDS)
+        self._base_ms = unix_ms() - 60_000
+        self.count = 0
+        self.kept = [0] * partitions
+        self.only_left_out = False
+
+    def produce(self, records: int) -> None:
+        """Write so many records, one transaction if they are written in one."""
+        kept = [0] * len(self.kept)
+        if self._transactional:
+            self._producer.begin_transaction()
+        for _ in range(records):
+            partition = self.count % len(kept)
+            value, key = self._value(), f"key {self.count}".encode()
+            headers = [("h", b"\xff"), ("h", None)] if self.count % 3 else []
+            at_ms = self._base_ms + self.count
+            self._producer.produce(self._topic, value, key, partition, timestamp=at_ms, headers=headers)
+            kept[partition] += self._becomes(Record(0, key, value, (), (0, 0))) is not None
+            self.count += 1
+            self._producer.poll(0)
+        assert self._producer.flush(_SECONDS) == 0
+        if self._transactional and self._rng.random() < 1 / 3:
+            self._producer.abort_transaction(_SECONDS)
+            return
+        if self._transactional:
+            self._producer.commit_transaction(_SECONDS)
+        self.kept = [one + other for one, other in zip(self.kept, kept, strict=True)]
+
+    def _value(self) -> bytes | None:
+        rng = self._rng
+        if rng.random() < 0.01:
+            return rng.choice([b"", b"{", b"[]", b"null", b'{"id": "x"}', b'{"id": 1} {"id": 2}', b"\xff"])
+        if rng.random() < 0.01:
+            return None
+        country = "US" if self.only_left_out else rng.choice(["US", "DE", "FR"])
+        made = {"id": self.count, "email": f"person{self.count}@example.com", "country": country}
+        return json.dumps(made | {"amount": rng.randrange(100) + 0.5, "note": "secret", "more": [1]}).encode()
+
+
+def write_until(stop: threading.Event, writers: Sequence[Writer], rng: random.Random, per_second: float) -> None:
+    """Write some records of each writer again and again, about so many each second together."""
+    while not stop.is_set():
+        count = 0
+        for writer in writers:
+            some = rng.choice([1, 3, 40, 400])
+            writer.produce(some)
+            count += some
+        stop.wait(count / per_second)
+
+
+def missing(destination: Cluster, topic: str, writer_kept: Sequence[int]) -> list[int]:
+    """How many records each partition of the copy lacks."""
+    found = ends(destination, topic, len(writer_kept))
+    return [max(0, wanted - end) for wanted, end in zip(writer_kept, found, strict=True)]
+
+
+def assert_transformed(source: Cluster, destination: Cluster, link: str, topic: str, partitions: int) -> int:
+    """Compare record by record, and each offset of the source with its translation. Returns how many records were copied."""
+    written, copied = read_all(source, topic, partitions), read_all(destination, topic, partitions)
+    with StateReader(destination.client_properties, "destination", link, follow=("map",)) as state:
+        state.catch_up(30)
+        for partition in range(partitions):
+            wanted = [made for record in written[partition] if (made := transformed(record)) is not None]
+            where = f"{topic}-{partition}"
+            for number, (one, other) in enumerate(zip(copied[partition], wanted, strict=False)):
+                assert one == other._replace(offset=number), f"{where}: record {number} of offset {other.offset}"
+            assert len(copied[partition]) == len(wanted), f"{where}: {len(copied[partition])} of {len(wanted)} records"
+            kept = [record.offset for record in wanted]
+            end = written[partition][-1].offset if written[partition] else 0
+            translator = Translator(state.runs[topic, partition], written=len(kept), position=end + 1)
+            for offset in range(end + 1):
+                found = translator.to_destination(offset)
+                fits = (Fit.EXACT, Fit.BEFORE_START) if offset < kept[0] else (Fit.EXACT,)
+                assert found.offset == bisect_left(kept, offset), f"{where}: offset {offset} became {found}"
+                assert found.fit in fits, f"{where}: offset {offset} became {found}"
+    return sum(map(len, copied))

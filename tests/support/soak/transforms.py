@@ -1,0 +1,168 @@
+"""``make soak ARGS="--transform --seed 1"``: two applications of one link at once transform records, some of them in
+transactions, while one part of them after the other is killed or suspended. At the end every record is compared with what
+becomes of its source, and every offset of the source with its translation."""
+
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+import psutil
+
+from strait.embedded.kafka import Cluster
+from strait.kafka.admin import Admin, NewTopic
+from strait.launch.local import LocalLauncher
+from strait.state.schema import TopicPolicy
+from support.fixtures.background import beside
+from support.fixtures.clusters import Clusters
+from support.fixtures.waiting import eventually
+from support.kafka.records import assert_copied
+from support.links.handmade import publish
+from support.links.links import Link, link_of
+from support.links.transforming import instance, kill, parts, started, suspended
+from support.links.transforms import Writer, assert_transformed, missing, transform, write_until
+
+Say = Callable[[str], None]
+
+_NAME, _PER_SECOND = "soak", 1_500.0
+_TRANSACTIONS, _PLAIN = f"{_NAME}.transactions", f"{_NAME}.plain"
+_SLOW_SECONDS = 15.0
+
+
+def transform_rounds(
+    folder: Path, seed: int, say: Say, *, minutes: float = 0.0, faults: int = 1
+) -> Mapping[str, Sequence[float]]:
+    """Returns after how many seconds everything that was written before was copied, for each kind of fault. It goes on for so
+    many minutes, and for so many faults."""
+    say(f"seed {seed}, {minutes:g} minutes, at least {faults} faults")
+    with Cluster(folder / "source") as source, Cluster(folder / "destination") as destination:
+        storm = TransformStorm(folder, source, destination, seed)
+        try:
+            with beside(storm.write):
+                recoveries = storm.rage(minutes, faults, say)
+            storm.until_copied()
+            say("comparing")
+            records = storm.compare()
+        finally:
+            storm.end()
+    every = [second for seconds in recoveries.values() for second in seconds]
+    say(f"{records} records equal, every offset exact; {len(every)} faults, median {median(every):.1f} s; seed {seed}")
+    return recoveries
+
+
+class TransformStorm:
+    """Two applications of one link, writers, and faults for both."""
+
+    def __init__(self, folder: Path, source: Cluster, destination: Cluster, seed: int) -> None:
+        self._rng, self._writes = random.Random(seed), random.Random(seed + 1)
+        self._source, self._destination = source, destination
+        first = link_of(_NAME, Clusters(source, destination), folder, LocalLauncher(folder / "applications"))
+        self._partitions = first.partitions
+        for cluster in (source, destination):
+            extra = [NewTopic(topic, self._partitions, 1) for topic in (_TRANSACTIONS, _PLAIN)]
+            Admin(cluster.client_properties, "it").create(extra)
+        self._policy = TopicPolicy(transform=transform(folder))
+        self._publish()
+        self._instances = [first, instance(first, folder, 1)]
+        self._writers = {
+            topic: Writer(source, topic, self._partitions, seed, transactional=topic == _TRANSACTIONS)
+            for topic in (_NAME, _TRANSACTIONS)
+        }
+        self._writers[_PLAIN] = Writer(source, _PLAIN, self._partitions, seed, becomes=lambda record: record)
+
+    @property
+    def faults(self) -> Mapping[str, Callable[[], None]]:
+        """Name -> fault."""
+        return {
+            "a slot killed": lambda: kill(self._some("slot")),
+            "a second process killed": lambda: kill(self._some("second")),
+            "all workers killed": lambda: kill([*self._some("slot"), *self._some("second")]),
+            "a driver killed": lambda: kill(self._some("driver")),
+            "a JVM killed": lambda: kill(self._some("jvm")),
+            "an application killed": lambda: self._one().kill_everything(),
+            "all applications killed": self.kill_all,
+            "a slot suspended": lambda: self.suspend("slot"),
+            "a second process suspended": lambda: self.suspend("second"),
+            "a JVM suspended": lambda: self.suspend("jvm"),
+            "an application suspended": lambda: self.suspend("slot", "second", "jvm", "driver"),
+            "plans changed": self._publish,
+            "the destination's broker killed": self.kill_the_broker,
+        }
+
+    def write(self, stop: threading.Event) -> None:
+        write_until(stop, list(self._writers.values()), self._writes, _PER_SECOND)
+
+    def rage(self, minutes: float, faults: int, say: Say) -> Mapping[str, Sequence[float]]:
+        recoveries: dict[str, list[float]] = defaultdict(list)
+        self._start_those_that_ended()
+        self.until_copied()
+        begun, drawn = time.monotonic(), 0
+        while drawn < faults or time.monotonic() < begun + minutes * 60:
+            name = self._rng.choice(sorted(self.faults))
+            self.faults[name]()
+            self._start_those_that_ended()
+            drawn += 1
+            recoveries[name].append(self.until_copied(name))
+            if recoveries[name][-1] > _SLOW_SECONDS:
+                say(f"{time.monotonic() - begun:6.0f} s  {name}: all copied after {recoveries[name][-1]:.1f} s")
+            time.sleep(self._rng.uniform(0.0, 2.0))
+        return recoveries
+
+    def until_copied(self, after: str = "") -> float:
+        """Until everything is copied that was written before this call. Returns the seconds that it took."""
+        began, wanted = time.monotonic(), {topic: list(writer.kept) for topic, writer in self._writers.items()}
+
+        def left() -> list[int]:
+            self._start_those_that_ended()
+            return [n for topic, kept in wanted.items() for n in missing(self._destination, topic, kept)]
+
+        eventually(
+            lambda: not any(left()),
+            what=lambda: f"all is copied after {after}: {left()} left: {[one.log() for one in self._instances]}",
+            within_seconds=180.0,
+        )
+        return time.monotonic() - began
+
+    def compare(self) -> int:
+        """Returns how many records were copied."""
+        assert_copied(self._source, self._destination, _PLAIN, self._partitions)
+        clusters = self._source, self._destination
+        return sum(assert_transformed(*clusters, _NAME, topic, self._partitions) for topic in (_NAME, _TRANSACTIONS))
+
+    def end(self) -> None:
+        for one in self._instances:
+            one.launcher.stop(_NAME, grace_seconds=0.0)
+
+    def kill_all(self) -> None:
+        for one in self._instances:
+            one.kill_everything()
+
+    def suspend(self, *names: str) -> None:
+        """While the other application goes on, if it is well."""
+        with suspended([process for name in names for process in self._some(name)]):
+            time.sleep(self._rng.uniform(0.2, 8.0))
+
+    def kill_the_broker(self) -> None:
+        (broker,) = self._destination.broker_ids
+        self._destination.kill(broker)
+        time.sleep(self._rng.uniform(0.0, 3.0))
+        self._destination.start_broker(broker)
+
+    def _one(self) -> Link:
+        return self._instances[self._rng.randrange(len(self._instances))]
+
+    def _some(self, name: str) -> list[psutil.Process]:
+        """The processes of one application that do this; those of an application that begins may not be there yet."""
+        return parts(self._one())[name]
+
+    def _start_those_that_ended(self) -> None:
+        for one in self._instances:
+            started(one)
+
+    def _publish(self) -> None:
+        topics = dict.fromkeys((_NAME, _TRANSACTIONS, _PLAIN), self._partitions)
+        policies = {_PLAIN: TopicPolicy()}
+        publish(_NAME, self._source, self._destination, topics, slots=1, policy=self._policy, policies=policies)
