@@ -120,6 +120,7 @@ def maps(scene: Scene, records: int) -> list[str]:
                 link.destination.client_properties, "destination", link.name, follow=("reports", "map")
             )
             with reader as state:
+                state.catch_up(60)
                 eventually(lambda state=state: passed(state) >= records, what="all is read", within_seconds=600)
                 link.publish(slots=1, stopped=True, policy=TopicPolicy(transform=transform))
                 link.until_ended()
