@@ -41,7 +41,7 @@ def faults(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
     chance = random.Random(sizes.seed)
     with Cluster(folder / "source") as source, Cluster(folder / "destination") as destination:
         found = [*_of_a_link(sizes, folder, source, destination, chance, say)]
-        found += _of_another_tool(sizes, source, destination, chance)
+        found += _of_another_tool(sizes, source, destination, chance, say)
     return found
 
 
@@ -119,7 +119,9 @@ def _lacking(offset: int, *, here: bool) -> Named:
     return Named("extra", _NOWHERE, offset) if here else Named("missing", offset, _NOWHERE)
 
 
-def _of_another_tool(sizes: Sizes, source: Cluster, destination: Cluster, chance: random.Random) -> Iterator[Finding]:
+def _of_another_tool(
+    sizes: Sizes, source: Cluster, destination: Cluster, chance: random.Random, say: Say
+) -> Iterator[Finding]:
     """Compared by order, as copies of MirrorMaker 2 are."""
     for cluster in (source, destination):
         create(cluster, _MIRRORED, sizes.partitions)
@@ -137,7 +139,7 @@ def _of_another_tool(sizes: Sizes, source: Cluster, destination: Cluster, chance
         if producer.flush(60):
             raise RuntimeError("a cluster does not take the records")
     found = audit_copies(source, destination, {_MIRRORED: _MIRRORED}, "order")
-    yield from _compared("by order", expected, _named(found.differences), lambda _: None)
+    yield from _compared("by order", expected, _named(found.differences), say)
 
 
 def _faulty(rows: Sequence[bytes], chance: random.Random) -> tuple[list[bytes], set[Named]]:
@@ -205,5 +207,6 @@ def _fill(cluster: Cluster, topic: str, partitions: int, chance: random.Random) 
 
 def _producer(cluster: Cluster) -> Producer:
     return Producer(
-        cluster.client_properties | {"compression.type": "lz4", "batch.num.messages": 100, "linger.ms": 100}
+        cluster.client_properties
+        | {"compression.type": "lz4", "batch.num.messages": 100, "linger.ms": 100, "enable.idempotence": True}
     )
