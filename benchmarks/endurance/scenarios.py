@@ -83,6 +83,6 @@ SCENARIOS = {
         "records that are missing, changed, doubled or exchanged on disks, and an audit names each",
         Sizes(partitions=25),
         faults,
-        ("partitions", "seed"),
+        ("partitions",),
     ),
 }
