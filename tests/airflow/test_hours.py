@@ -87,6 +87,7 @@ def hours(monkeypatch: pytest.MonkeyPatch) -> Hours:
     state = SimpleNamespace(catch_up=lambda: None, plans={"default": plan})
     link = SimpleNamespace(settings=SimpleNamespace(assets=assets), state=lambda *_: nullcontext(state))
     monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.04)
+    monkeypatch.setattr(module, "unix_ms", lambda: NOW + 1000)  # no hour ends while the tests run
     monkeypatch.setattr(settings, "link_of", lambda *_, **__: link)
     monkeypatch.setattr("strait.control.hours.LinkHours", lambda _: found)
     return found

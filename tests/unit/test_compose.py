@@ -168,9 +168,8 @@ def test_images_are_of_the_versions_that_everything_else_uses():
     dockerfile = DOCKERFILE.read_text(encoding="utf-8")
     airflow = re.search(r"^ARG AIRFLOW_IMAGE=apache/airflow:(\S+)-python3\.11$", dockerfile, re.MULTILINE)
     assert "FROM ${AIRFLOW_IMAGE}\n" in dockerfile
-    pinned = re.search(
-        r"^apache-airflow==(\S+)", (PROJECT / "requirements-airflow.txt").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    lock = (PROJECT / "requirements.lock").read_text(encoding="utf-8")
+    pinned = re.search(r"^apache-airflow==(\S+)", lock, re.MULTILINE)
     assert airflow and pinned and airflow.group(1) == pinned.group(1)
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert images() == {f"strait:{project['version']}", f"apache/kafka:{KAFKA_VERSION}", "postgres:17.6"}

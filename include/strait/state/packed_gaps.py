@@ -52,7 +52,7 @@ def pack(gaps: Gaps, *, bits: bool = False) -> str:
     if len(wrong := np.flatnonzero(numbers <= 0)):
         at = int(wrong[0]) // 2
         raise ValueError(
-            f"gap {at}, {starts[at]} records and {missing[at]} missing ones after the base, does not lie behind the last"
+            f"gap {at} at {starts[at]}, with {missing[at]} missing before its end, does not lie behind the one before it"
         )
     data = _encoded(numbers)
     if len(data) > _UNPACKED_BYTES:

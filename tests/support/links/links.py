@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,13 @@ class Link:
         return self._one_process(lambda one: one.name() == "java")
 
     def _one_process(self, wanted: Callable[[psutil.Process], bool]) -> psutil.Process:
-        return self.until(lambda: next(filter(wanted, self.processes()), None), "the process to be killed")
+        def found() -> psutil.Process | None:
+            with suppress(psutil.NoSuchProcess):  # one of them has ended in between: look again
+                return next(filter(wanted, self.processes()), None)
+            return None
+
+        process: psutil.Process = self.until(found, "the process to be killed")
+        return process
 
     def slot_process(self) -> psutil.Process | None:
         """A worker that runs a slot."""

@@ -32,7 +32,7 @@ def test_what_an_operator_has_set_stays_and_is_a_risk_with_the_command() -> None
 def test_fewer_replicas_than_the_copies_have_are_a_risk() -> None:
     topics = state_topic(map_topic("a"), 1)
     (risk,) = state_risks("a", topics, wanted_replicas(None, [state_topic("t", 3)["t"]]))
-    assert (risk.code, "1 replicas, 3 are needed" in risk.detail) == ("state_replicas", True)
+    assert (risk.code, "1 replica, 3 are needed" in risk.detail) == ("state_replicas", True)
 
 
 _BY_DEFAULT = {
