@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from strait.config.app_spec import AppSpec
-from strait.engine.checkpointer import PACK_RUNS, Checkpointer
+from strait.engine.checkpointer import Checkpointer
 from strait.engine.loss_ledger import FOREIGN_ENTRIES, LossLedger
+from strait.engine.packing import PACK_RUNS
 from strait.engine.replicator import Replicator
 from strait.engine.slot_metrics import SlotMetrics
 from strait.net.event_loop import Loop

@@ -17,6 +17,7 @@ from strait.reasons import Reason
 from strait.state.codec import decode, encode
 from strait.state.report_records import PartitionReport, Report
 from strait.state.schema import Plan
+from support.model.reports import plain_report
 from unit.planning.test_plan import cluster, link, publish, reasons
 
 T, NOW = 1_764_201_600_000, 1_764_300_000_000
@@ -164,9 +165,13 @@ def test_what_is_copied_again_is_not_finished() -> None:
 
 def report(plan: Plan, slot: int, version: int, *partitions: int) -> Report:
     rows = tuple(
-        PartitionReport.model_construct(topic="people", partition=number, reason="finished") for number in partitions
-    )
-    return Report.model_construct(group="default", slot=slot, plan_version=version, partitions=rows)
+        PartitionReport(
+            topic="people", partition=number, state="waiting", reason="finished", position=1, end=1, lag_records=0,
+            lag_seconds=0.0, records=1, bytes=1,
+        )
+        for number in partitions
+    )  # fmt: skip
+    return plain_report(slot=slot, plan_version=version, partitions=rows)
 
 
 def test_only_slots_that_follow_the_plan_say_what_is_finished() -> None:
