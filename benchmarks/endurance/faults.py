@@ -7,19 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Producer
-
+from endurance.audited_link import RECORDS, audited_link, in_batches
 from endurance.scenario import Finding, Say, Sizes
 from strait.embedded.kafka import Cluster
 from strait.wire.records import Record
 from support.kafka.rewriting import rewrite
 from support.kafka.topics import create
-from support.links.auditing import audit_copies, planned
-from support.links.engine_link import EngineLink
+from support.links.auditing import audit_copies
 
 _TOPIC, _MIRRORED = "faulty", "mirrored"
-_RECORDS = 2_000
-"""In each partition, in batches of a hundred."""
 _EVERY = 5
 """Of so many records, one is at fault. Aligned by order, three equal ones in a row must follow."""
 _BY_ORDER_EVERY = 10
@@ -48,16 +44,7 @@ def faults(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
 def _of_a_link(
     sizes: Sizes, folder: Path, source: Cluster, destination: Cluster, chance: random.Random, say: Say
 ) -> Iterator[Finding]:
-    link = EngineLink("faults", source, destination, folder, {_TOPIC: sizes.partitions})
-    link.make_topics()
-    _fill(source, _TOPIC, sizes.partitions, chance)
-    link.publish()
-    slot = link.start_slot()
-    try:
-        link.until_copied()
-        link.publish(stopped=True)
-        slot.wait(60)
-        audit = planned(link)
+    with audited_link("faults", _TOPIC, sizes.partitions, folder, source, destination, chance) as audit:
         sound = len(audit().differences)
         for cluster in (source, destination):
             cluster.stop_broker(1)
@@ -68,16 +55,14 @@ def _of_a_link(
         named = _named(audit().differences)
         yield Finding("link, named before any was put in", sound, "", 0)
         yield from _compared("link", expected, named, say)
-    finally:
-        link.stop()
 
 
 def _put_on_disk(source: Cluster, destination: Cluster, partition: int, chance: random.Random) -> set[Named]:
     """Put faults into both copies of one partition. Return what is to be named."""
     kinds = ("missing", "different", "double", "exchanged")
-    at = {number: chance.choice(kinds) for number in range(1, _RECORDS - 2, _EVERY)}
+    at = {number: chance.choice(kinds) for number in range(1, RECORDS - 2, _EVERY)}
     on_source = {number for number in at if chance.random() < 0.5}
-    cut = {number: chance.random() < 0.5 for number in chance.sample(range(1, _RECORDS // 100 - 1), _CUT)}
+    cut = {number: chance.random() < 0.5 for number in chance.sample(range(1, RECORDS // 100 - 1), _CUT)}
     expected: set[Named] = set()
 
     def change(records: Sequence[Record], *, here: bool) -> list[Record]:
@@ -126,9 +111,9 @@ def _of_another_tool(
     for cluster in (source, destination):
         create(cluster, _MIRRORED, sizes.partitions)
     expected: dict[int, set[Named]] = {}
-    here, there = _producer(source), _producer(destination)
+    here, there = in_batches(source), in_batches(destination)
     for partition in range(sizes.partitions):
-        rows = [chance.randbytes(100) for _ in range(_RECORDS)]
+        rows = [chance.randbytes(100) for _ in range(RECORDS)]
         copies, expected[partition] = _faulty(rows, chance)
         for producer, values in ((here, rows), (there, copies)):
             for number, value in enumerate(values):
@@ -194,19 +179,3 @@ def _named(differences: Sequence[Mapping[str, Any]]) -> dict[int, set[Named]]:
             for step in range(one["records"])
         )
     return found
-
-
-def _fill(cluster: Cluster, topic: str, partitions: int, chance: random.Random) -> None:
-    producer = _producer(cluster)
-    for number in range(_RECORDS * partitions):
-        producer.produce(topic, chance.randbytes(100), b"%d" % number, number % partitions)
-        producer.poll(0)
-    if producer.flush(60):
-        raise RuntimeError("the source does not take the records")
-
-
-def _producer(cluster: Cluster) -> Producer:
-    return Producer(
-        cluster.client_properties
-        | {"compression.type": "lz4", "batch.num.messages": 100, "linger.ms": 100, "enable.idempotence": True}
-    )
