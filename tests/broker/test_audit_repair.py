@@ -84,19 +84,25 @@ def contents(link: Mesh, cluster: str, topic: str) -> list[list[Any]]:
     return [[(one.key, one.value, one.headers, one.timestamp) for one in part] for part in rows]
 
 
+def damaged(link: Mesh, topic: str) -> list[list[Any]]:
+    """Copy 2,000 records, of which some are deleted on the source, and a batch of the copy is damaged. Return them all."""
+    fill(link, 2000)
+    at_rest(link)
+    a, b = link.clusters["a"], link.clusters["b"]
+    original = contents(link, "a", topic)
+    commit(b, f"{topic}-g", {TopicPartition(topic, 0): 120, TopicPartition(topic, 1): 700})
+    delete_before(a, topic, {0: 333})
+    rot_in(b.directory, topic, 1, random.Random(7), lambda batch: batch.size - 20).flip()
+    return original
+
+
 def test_a_damaged_topic_is_copied_again_and_link_and_groups_go_on_in_it(
     make_link: MakeLink, topic_name: str, tmp_path: Path
 ) -> None:
     """Some of its records are on the old copy alone."""
     link = make_link()
-    fill(link, 2000)
-    at_rest(link)
     a, b = link.clusters["a"], link.clusters["b"]
-    original = contents(link, "a", topic_name)
-    commit(b, f"{topic_name}-g", {TopicPartition(topic_name, 0): 120, TopicPartition(topic_name, 1): 700})
-    delete_before(a, topic_name, {0: 333})
-    rot = rot_in(b.directory, topic_name, 1, random.Random(7), lambda batch: batch.size - 20)
-    rot.flip()
+    original = damaged(link, topic_name)
     found = audited(link, tmp_path / "audit")
     assert found.body["verdict"] == "different"
 
@@ -194,13 +200,8 @@ def test_a_repair_that_is_killed_again_and_again_is_run_again_and_nothing_is_twi
 ) -> None:
     """Its operator deletes what it has left, as its error says."""
     link = make_link()
-    fill(link, 2000)
-    at_rest(link)
     b, into = link.clusters["b"], f"{topic_name}.repaired"
-    original = contents(link, "a", topic_name)
-    commit(b, f"{topic_name}-g", {TopicPartition(topic_name, 0): 120, TopicPartition(topic_name, 1): 700})
-    delete_before(link.clusters["a"], topic_name, {0: 333})
-    rot_in(b.directory, topic_name, 1, random.Random(7), lambda batch: batch.size - 20).flip()
+    original = damaged(link, topic_name)
     audited(link, tmp_path / "audit")
 
     def delete_what_is_left() -> None:
