@@ -133,7 +133,10 @@ def bounded(found: Survey, bounds: Bounds, looked_up: Ends) -> Survey:
         Waiting(topic=topic, partitions=tuple(sorted(numbers)), reason=reason, detail=detail)
         for (topic, reason, detail), numbers in sorted(why.items())
     ]
-    policies = {topic: _with_ends(topic, policy, ends) for topic, policy in found.policies.items()}
+    of_topic: dict[str, dict[int, int]] = defaultdict(dict)
+    for place, end in ends.items():
+        of_topic[place.topic][place.partition] = end
+    policies = {topic: _with_ends(policy, of_topic[topic]) for topic, policy in found.policies.items()}
     return replace(
         found,
         copyable=tuple(place for place in found.copyable if place not in out),
@@ -147,6 +150,9 @@ def bounded(found: Survey, bounds: Bounds, looked_up: Ends) -> Survey:
 def _recorded(
     found: Survey, policies: Mapping[str, TopicPolicy], over: Collection[TopicPartition]
 ) -> Iterator[TopicBound]:
+    finished: dict[str, list[int]] = defaultdict(list)
+    for place in sorted(over):
+        finished[place.topic].append(place.partition)
     for pair in found.destinations.pairs:
         topic, policy = pair.source.topic, policies[pair.source.topic]
         if policy.until:
@@ -155,7 +161,7 @@ def _recorded(
                 source_id=pair.source.topic_id,
                 until=policy.until,
                 ends=policy.ends,
-                finished=tuple(sorted(place.partition for place in over if place.topic == topic)),
+                finished=tuple(finished[topic]),
             )
 
 
@@ -181,9 +187,9 @@ def reached_ends(plans: Iterable[Plan], reports: Mapping[tuple[str, int], Iterab
     return found
 
 
-def _with_ends(topic: str, policy: TopicPolicy, ends: Mapping[TopicPartition, int]) -> TopicPolicy:
+def _with_ends(policy: TopicPolicy, ends: Mapping[int, int]) -> TopicPolicy:
+    """``ends``: by partition."""
     if not policy.until:
         return policy
-    count = max((place.partition + 1 for place in ends if place.topic == topic), default=0)
-    of_topic = tuple(ends.get(TopicPartition(topic, number), NO_END) for number in range(count))
-    return policy.model_copy(update={"ends": of_topic})
+    by_number = tuple(ends.get(number, NO_END) for number in range(max(ends, default=-1) + 1))
+    return policy.model_copy(update={"ends": by_number})
