@@ -54,7 +54,7 @@ def _progress_line(progress: AuditProgress) -> str:
         f"[{'#' * filled}{'.' * (width - filled)}] {progress.done:,}/{progress.chunks:,} chunks",
         "" if rate is None else f"{rate / 1e6:,.0f} MB/s",
         "" if left is None else f"{left:,.0f} s left",
-        f"{plural(progress.unexplained, 'difference')}" if progress.unexplained else "",
+        plural(progress.unexplained, "difference") if progress.unexplained else "",
         f"{progress.failed:,} failed" if progress.failed else "",
     ]
     return "  ".join(part for part in parts if part) if progress.chunks else f"audit {progress.id}  {progress.state}"

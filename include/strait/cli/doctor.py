@@ -70,7 +70,7 @@ def _links(config: Path) -> Iterator[Check]:
 def _cluster(subject: str, surveyed: Surveyed) -> Check:
     if not surveyed.brokers:
         return Check(subject, Verdict.FAILED, "; ".join(surveyed.unasked.values()), "correct the cluster's properties")
-    asked = f"{plural(len(surveyed.brokers), 'broker answers', 'brokers answer')}"
+    asked = plural(len(surveyed.brokers), "broker answers", "brokers answer")
     if not surveyed.copies:
         names = ", ".join(need.request for need, _ in surveyed.lacks if need.is_required)
         return Check(subject, Verdict.FAILED, f"{asked}, without {names}", "upgrade them: nothing can be copied")

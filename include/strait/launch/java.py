@@ -36,6 +36,15 @@ def find_java() -> Path:
     raise SetupError(f"setup: looking for Java {MINIMUM_VERSION} or later: {found}", hint=INSTALL_HINT)
 
 
+def inherited(java: Path) -> dict[str, str]:
+    """Return this process's environment for one with Spark on ``java``: without Airflow's settings and secrets, which its
+    tasks have, and without another ``JAVA_HOME``, which Spark would prefer to ``PATH``."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
+    if java != Path(kept.get("JAVA_HOME", ""), "bin", "java"):
+        kept.pop("JAVA_HOME", None)
+    return kept
+
+
 def _candidates() -> Iterator[tuple[str, Path]]:
     if java_home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(java_home) / "bin" / "java"

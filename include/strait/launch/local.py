@@ -3,7 +3,6 @@
 The submitter may exit at any time; its applications continue, and any later process finds them again.
 """
 
-import os
 import shutil
 import subprocess
 import time
@@ -19,7 +18,7 @@ from strait.errors import LaunchError
 from strait.launch import class_data, processes, submission
 from strait.launch.base import LOG_TAIL_BYTES, REPLICATE, Application, State
 from strait.launch.cause import cause_of
-from strait.launch.java import find_java
+from strait.launch.java import find_java, inherited
 from strait.launch.parent_watch import tied_environment
 from strait.launch.properties import spark_environment, spark_properties, written
 from strait.launch.spark_home import find_spark_submit
@@ -167,12 +166,8 @@ class LocalLauncher:
             time.sleep(_SHOWS_SECONDS)  # until its environment is visible, other launchers cannot find it
 
     def _environment(self, new: Submission, spark: Spark, spark_submit: Path, java: Path) -> Mapping[str, str]:
-        # Airflow gives its tasks its own settings and secrets; the application must not get them.
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
-        if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
-            inherited.pop("JAVA_HOME", None)  # it has no Java that is new enough, and Spark would prefer it to PATH's
         home = {"SPARK_HOME": str(spark_submit.parents[1])}
-        return inherited | tied_environment(self._tied_to) | spark_environment(spark, new.scratch) | home
+        return inherited(java) | tied_environment(self._tied_to) | spark_environment(spark, new.scratch) | home
 
     def _processes(self, name: str) -> Sequence[psutil.Process]:
         self._reap()

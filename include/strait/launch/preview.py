@@ -6,7 +6,6 @@ show one, and the host need not have their files.
 
 import base64
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 from strait.config.links import Spark
 from strait.errors import LaunchError
-from strait.launch.java import find_java
+from strait.launch.cause import cause_of
+from strait.launch.java import find_java, inherited
 from strait.launch.properties import spark_environment, spark_properties, written
 from strait.launch.spark_home import find_spark_submit
 
@@ -109,11 +109,8 @@ def _run(request: bytes, spark: Spark) -> bytes:
         except subprocess.TimeoutExpired:
             raise LaunchError(f"preview: Spark has no result after {_SECONDS:.0f} s", hint="try again") from None
     if ended.returncode or not ended.stdout:
-        written_lines = ended.stderr.decode(errors="replace").splitlines()
-        lines = [line for line in written_lines if line.strip() and not line[0].isspace()] or [
-            f"exit code {ended.returncode}"
-        ]
-        raise LaunchError(f"preview: Spark has ended: {lines[-1]}", hint="`strait validate` checks Java and PySpark")
+        cause = cause_of(ended.returncode, ended.stderr.decode(errors="replace"), None)
+        raise LaunchError(f"preview: Spark has ended: {cause}", hint="`strait validate` checks Java and PySpark")
     return ended.stdout
 
 
@@ -122,10 +119,7 @@ def _arguments(properties: Path) -> dict[str, str]:
 
 
 def _environment(spark: Spark, scratch: Path, spark_submit: Path, java: Path) -> dict[str, str]:
-    inherited = dict(os.environ)
-    if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
-        inherited.pop("JAVA_HOME", None)  # it has no Java that is new enough, and Spark would prefer it to PATH's
-    return inherited | spark_environment(spark, scratch) | {"SPARK_HOME": str(spark_submit.parents[1])}
+    return inherited(java) | spark_environment(spark, scratch) | {"SPARK_HOME": str(spark_submit.parents[1])}
 
 
 def _text(data: bytes | None) -> str | None:

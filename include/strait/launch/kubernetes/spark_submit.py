@@ -1,6 +1,5 @@
 """Have Spark create an application's driver pod: one short run of `spark-submit`, which does not wait for the pod."""
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,7 @@ from typing import NamedTuple
 
 from strait.config.kubernetes_settings import Kubernetes
 from strait.errors import LaunchError
-from strait.launch.java import find_java
+from strait.launch.java import find_java, inherited
 from strait.launch.properties import written
 from strait.launch.spark_home import find_spark_submit
 
@@ -74,11 +73,7 @@ def run(
 
 
 def _environment(settings: Kubernetes, spark_submit: Path, java: Path, no_kubeconfig: Path) -> dict[str, str]:
-    # Airflow gives its tasks its own settings and secrets; Spark must not get them.
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "_AIRFLOW"))}
-    if java != Path(inherited.get("JAVA_HOME", ""), "bin", "java"):
-        inherited.pop("JAVA_HOME", None)
-    return inherited | {
+    return inherited(java) | {
         "SPARK_HOME": str(spark_submit.parents[1]),
         "SPARK_SUBMIT_OPTS": f'{_QUICK} "-Dlog4j2.configurationFile={_LOGGING}"',
         # Otherwise Spark's client uses ~/.kube/config, or the service account of the pod that it runs in.

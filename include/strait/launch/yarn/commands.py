@@ -1,7 +1,6 @@
 """Hadoop's and Spark's own commands, each a short-lived JVM: YARN has no other way to submit a Spark application, and
 Hadoop's file systems have no protocol in common."""
 
-import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from pathlib import Path
 import strait
 from strait.config.yarn_settings import Yarn
 from strait.errors import LaunchError
-from strait.launch.java import find_java
+from strait.launch.java import find_java, inherited
 from strait.launch.spark_home import find_spark_submit
 from strait.launch.submission import Submission
 from strait.launch.yarn.properties import LOGGING
@@ -102,15 +101,11 @@ class Commands:
             raise LaunchError(f"{doing}: {done.cause}", hint="check `spark.yarn.directory` and its user's rights")
 
     def _environment(self) -> dict[str, str]:
-        # Airflow gives its tasks its own settings and secrets; Spark must not get them.
         kept = {
             key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("AIRFLOW", "_AIRFLOW", "PYSPARK", "SPARK")) and key != "PYTHONPATH"
+            for key, value in inherited(find_java()).items()
+            if not key.startswith(("PYSPARK", "SPARK")) and key != "PYTHONPATH"
         }
-        java = find_java()
-        if java != Path(kept.get("JAVA_HOME", ""), "bin", "java"):
-            kept.pop("JAVA_HOME", None)
         user = {"HADOOP_USER_NAME": self.yarn.user} if self.yarn.user else {}
         return kept | user | {"HADOOP_CONF_DIR": str(conf_dir(self.yarn)), "YARN_CONF_DIR": str(conf_dir(self.yarn))}
 

@@ -85,7 +85,7 @@ def _starts(seen: Observation) -> Iterator[Event]:
         for part in parts[:1]:
             starts.setdefault((part.application, part.started_at_ms // 60_000), []).append(slot)
     for (application, minute), slots in starts.items():
-        named = f"slot {slots[0]}" if len(slots) == 1 else f"{plural(len(slots), 'slot')}"
+        named = f"slot {slots[0]}" if len(slots) == 1 else plural(len(slots), "slot")
         yield Event(minute * 60_000, "restart", f"{named} of application {application} started")
 
 
