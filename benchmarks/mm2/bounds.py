@@ -29,10 +29,10 @@ def _relay(results: Results) -> list[Bound]:
     bounds = []
     for workload in RELAY_WORKLOADS:
         ours = results.drain(workload, strait_runner.NAME)
-        ours_per_gb = ours.figures.cpu_seconds_per_gb if ours else None
-        beside = ours.cpu_against_relays if ours else None
+        ours_per_gb = ours.figures.slot_cpu_seconds_per_gb if ours else None
+        beside = ours.slot_cpu_against_relays if ours else None
         alone = results.relay.cpu_seconds_per_gb if results.relay else None
-        name = f"{workload}: CPU per GB against"
+        name = f"{workload}: slots' CPU per GB against"
         bounds.append(_at_most(f"{name} as many bare relays", RELAY_BOUND, beside))
         bounds.append(Bound(f"{name} one bare relay alone", NO_LIMIT, _ratio(ours_per_gb, alone), None))
     return bounds

@@ -68,10 +68,11 @@ class DrainResult:
         )
 
     @property
-    def cpu_against_relays(self) -> float | None:
-        """CPU for each byte against that of the relays beside it: the median of the rounds' ratios."""
+    def slot_cpu_against_relays(self) -> float | None:
+        """The slots' CPU for each byte against that of the relays beside them: the median of the rounds' ratios. Not
+        the application's: copying begins before Spark, whose start is one price for a topic of any size."""
         ratios = [
-            found.figures.cpu_seconds_per_gb / found.relays.cpu_seconds_per_gb
+            found.figures.slot_cpu_seconds_per_gb / found.relays.cpu_seconds_per_gb
             for found in self.rounds or (self,)
             if found.relays
         ]
