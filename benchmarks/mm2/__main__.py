@@ -3,10 +3,13 @@
 import signal
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from mm2 import report, workloads
 from mm2.progress import Steps
@@ -34,6 +37,10 @@ def bench(
     rounds: Annotated[
         int, typer.Option("--rounds", help="How often each empties each full topic, by turns; medians count.", min=1)
     ] = 3,
+    brokers: Annotated[
+        int, typer.Option("--brokers", help="Of each cluster; each partition has a replica on all.", min=1)
+    ] = 1,
+    tls: Annotated[bool, typer.Option("--tls", help="Between brokers and all their clients.")] = False,
     only: Annotated[Part | None, typer.Option("--only", help="Run only this part.")] = None,
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Append the results to benchmarks/results.md.")
@@ -45,9 +52,12 @@ def bench(
     options = Options(
         workloads=workloads.choose(workload or ()),
         copiers=copiers,
-        relay=only in (None, Part.RELAY),
+        # It knows one broker, and no TLS.
+        relay=only in (None, Part.RELAY) and brokers == 1 and not tls,
         scale=scale,
         rounds=rounds,
+        brokers=brokers,
+        tls=tls,
     )
     signal.signal(signal.SIGTERM, _leave)
     with Steps() as steps:

@@ -1,5 +1,6 @@
 """MirrorMaker 2 as its own distribution runs it (`connect-mirror-maker.sh`), tuned for throughput."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import strait.embedded
@@ -14,6 +15,7 @@ _BATCH_BYTES = 128 << 10
 _LINGER_MS = 10
 _POLL_RECORDS = 5000
 _PARTITION_FETCH_BYTES = 4 << 20
+_JAVA_NAMES = {"ssl.ca.location": "ssl.truststore.location"}
 
 # connect-mirror-maker.sh and kafka-run-class.sh of Kafka 4.3.1
 _JVM = (
@@ -25,7 +27,7 @@ _JVM = (
 def command(directory: Path, source: Cluster, destination: Cluster, topic: str) -> Command:
     """Write its settings into ``directory``."""
     settings = directory / "mm2.properties"
-    wanted = _settings(source.bootstrap, destination.bootstrap, topic)
+    wanted = _settings(source.client_properties, destination.client_properties, topic, len(destination.broker_ids))
     settings.write_text("".join(f"{key}={value}\n" for key, value in wanted.items()), encoding="utf-8")
     log = directory / "mm2.log"
     logging = Path(strait.embedded.__file__).parent / "log4j2.properties"
@@ -45,7 +47,9 @@ def is_internal(topic: str) -> bool:
     return topic.startswith("mm2-")
 
 
-def _settings(source: str, destination: str, topic: str) -> dict[str, str | int]:
+def _settings(
+    source: Mapping[str, str], destination: Mapping[str, str], topic: str, replicas: int
+) -> dict[str, str | int]:
     flow = "source->destination"
     producer: dict[str, str | int] = {
         "compression.type": "lz4",
@@ -58,8 +62,8 @@ def _settings(source: str, destination: str, topic: str) -> dict[str, str | int]
     }
     return {
         "clusters": "source, destination",
-        "source.bootstrap.servers": source,
-        "destination.bootstrap.servers": destination,
+        **{f"source.{key}": value for key, value in _java_properties(source).items()},
+        **{f"destination.{key}": value for key, value in _java_properties(destination).items()},
         f"{flow}.enabled": "true",
         f"{flow}.topics": topic,
         f"{flow}.emit.heartbeats.enabled": "false",
@@ -68,11 +72,11 @@ def _settings(source: str, destination: str, topic: str) -> dict[str, str | int]
         "destination->source.enabled": "false",
         "destination->source.emit.heartbeats.enabled": "false",
         "tasks.max": TASKS,
-        "replication.factor": 1,
-        "offset-syncs.topic.replication.factor": 1,
-        "offset.storage.replication.factor": 1,
-        "status.storage.replication.factor": 1,
-        "config.storage.replication.factor": 1,
+        "replication.factor": replicas,
+        "offset-syncs.topic.replication.factor": replicas,
+        "offset.storage.replication.factor": replicas,
+        "status.storage.replication.factor": replicas,
+        "config.storage.replication.factor": replicas,
         "refresh.topics.interval.seconds": 5,
         "sync.topic.acls.enabled": "false",
         # The worker's producers take the cluster's `producer.*`, those of the copying tasks also `producer.override.*`.
@@ -80,3 +84,9 @@ def _settings(source: str, destination: str, topic: str) -> dict[str, str | int]
         **{f"{flow}.producer.override.{key}": value for key, value in producer.items()},
         **{f"{flow}.consumer.{key}": value for key, value in consumer.items()},
     }
+
+
+def _java_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """What a Java client needs for the same, by its own names."""
+    named = {_JAVA_NAMES.get(name, name): value for name, value in properties.items()}
+    return named | ({"ssl.truststore.type": "PEM"} if "ssl.truststore.location" in named else {})

@@ -14,6 +14,7 @@ import psutil
 
 from mm2 import bounds, live_relay, load, mm2, strait_runner
 from mm2.ballast import ballast
+from mm2.clusters import BROKER_HEAP_MIB, make_cluster
 from mm2.content import digests
 from mm2.copier import Command, Running, running
 from mm2.drain import Sample, figures, watch
@@ -36,10 +37,6 @@ from strait.errors import MeasurementError, SetupError
 
 Result = TypeVar("Result", DrainResult, LatencyResult)
 COPIERS = (mm2.NAME, strait_runner.NAME)
-_BROKER_HEAP_MIB = min(3072, psutil.virtual_memory().total >> 23)
-"""At most an eighth of the machine's memory: both brokers take all of theirs at once, and most of the rest is to be a
-cache."""
-_BROKER_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "log.retention.hours": "-1"}
 _RELAY_BYTES = 8 * 10**9
 _REHEARSAL_SHARE = 0.5
 _FIRST_ARRIVAL_SECONDS = 120.0
@@ -49,13 +46,16 @@ _DISK_FACTOR = 3  # a workload's topic, its copy, and what is not deleted yet
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to run. ``workloads`` are as defined; ``scale`` is applied here. ``rounds``: how often each copier empties
-    each full topic, by turns."""
+    each full topic, by turns. ``brokers`` of each cluster, on as many of which each partition is; ``tls``: for all
+    clients."""
 
     workloads: tuple[Workload, ...]
     copiers: tuple[str, ...]
     relay: bool
     scale: float
     rounds: int
+    brokers: int = 1
+    tls: bool = False
 
 
 def run(options: Options, steps: Steps) -> Results:
@@ -74,7 +74,9 @@ def run(options: Options, steps: Steps) -> Results:
             "slot_memory_mib": strait_runner.SLOT_MEMORY_MIB,
             "mm2_tasks": mm2.TASKS,
             "partitions": PARTITIONS,
-            "broker_heap_mib": _BROKER_HEAP_MIB,
+            "brokers": options.brokers,
+            "tls": options.tls,
+            "broker_heap_mib": BROKER_HEAP_MIB // options.brokers,
         },
     )
     if options.relay:
@@ -83,7 +85,7 @@ def run(options: Options, steps: Steps) -> Results:
     if options.copiers:
         workloads = [workload.scaled(options.scale) for workload in options.workloads]
         with tempfile.TemporaryDirectory(prefix="strait-bench-") as scratch:
-            _require_disk(Path(scratch), workloads)
+            _require_disk(Path(scratch), workloads, options.brokers)
             _copy_all(workloads, options, Path(scratch), steps, results)
     results.bounds = bounds.judge(results, strait_runner.SLOT_BUDGET_BYTES)
     return results
@@ -91,8 +93,7 @@ def run(options: Options, steps: Steps) -> Results:
 
 def _copy_all(workloads: Sequence[Workload], options: Options, scratch: Path, steps: Steps, results: Results) -> None:
     source, destination = (
-        Cluster(scratch / name, properties=_BROKER_PROPERTIES, heap_mib=_BROKER_HEAP_MIB, optimized=True)
-        for name in ("source", "destination")
+        make_cluster(scratch / name, options.brokers, tls=options.tls) for name in ("source", "destination")
     )
     with steps.step("start two clusters"):
         source.start()
@@ -129,8 +130,8 @@ class _Bench:
         self._scratch = scratch
         self._steps = steps
         self._results = results
-        self._source_topics = Topics("source", source.client_properties)
-        self._destination_topics = Topics("destination", destination.client_properties)
+        self._source_topics = Topics("source", source.client_properties, options.brokers)
+        self._destination_topics = Topics("destination", destination.client_properties, options.brokers)
         self._compare_content = True  # of the first workload, which stands for all: reading takes longer than copying
 
     def drain(self, workload: Drain) -> None:
@@ -165,7 +166,7 @@ class _Bench:
         self._source_topics.create(workload.name)
         with self._steps.step(f"{workload.name}: fill the source", workload.records) as advance:
             load.fill(self._source.client_properties, workload.name, workload, advance)
-        loaded = load.read_batches(self._source.directory, workload.name)
+        loaded = load.read_batches(self._source.log(1).parent, workload.name)
         load.check(loaded, workload)
         return loaded
 
@@ -178,7 +179,7 @@ class _Bench:
             samples, process = self._copy(copier, workload, loaded)
             after = self._relays(workload, beside)
             copy = process.command.destination_topic
-            written = load.read_batches(self._destination.directory, copy)
+            written = load.read_batches(self._destination.log(1).parent, copy)
             if written.records != loaded.records:
                 raise MeasurementError(f"{copier}: {copy} has {written.records} records instead of {loaded.records}")
             content: Content = "not compared"
@@ -204,7 +205,7 @@ class _Bench:
         copy = command.destination_topic
         self._destination_topics.create(copy)
         os.sync()  # or writing back what was loaded would disturb whoever comes first
-        brokers = [psutil.Process(_pid(cluster)) for cluster in (self._source, self._destination)]
+        brokers = [each for cluster in (self._source, self._destination) for each in _processes(cluster)]
         with (
             ballast(self._scratch, loaded.bytes) as held,
             running(command, self._scratch) as process,
@@ -288,16 +289,16 @@ class _Bench:
             topics.delete(topic for topic in topics.names() if topic != keep and not topic.startswith("__"))
 
 
-def _pid(cluster: Cluster) -> int:
-    pid = cluster.pid(1)
-    if pid is None:
+def _processes(cluster: Cluster) -> list[psutil.Process]:
+    pids = [cluster.pid(broker) for broker in cluster.broker_ids]
+    if None in pids:
         raise SetupError("make bench: a broker has ended", hint="look for what ended it, such as too little memory")
-    return pid
+    return [psutil.Process(pid) for pid in pids]
 
 
-def _require_disk(folder: Path, workloads: Sequence[Workload]) -> None:
+def _require_disk(folder: Path, workloads: Sequence[Workload], replicas: int) -> None:
     largest = max((_log_bytes(workload) for workload in workloads if isinstance(workload, Drain)), default=0)
-    needed, free = largest * _DISK_FACTOR, psutil.disk_usage(str(folder)).free
+    needed, free = largest * replicas * _DISK_FACTOR, psutil.disk_usage(str(folder)).free
     if free < needed:
         raise SetupError(
             f"make bench: {folder.parent} has {free / 1e9:.1f} GB free and {needed / 1e9:.1f} GB are needed",

@@ -30,7 +30,7 @@ def command(directory: Path, source: Cluster, destination: Cluster, topic: str, 
                         "destination": "destination",
                         "topics": {"include": [topic]},
                         "naming": {"policy": "prefix", "prefix": _PREFIX},
-                        "replication_factor": 1,
+                        "replication_factor": len(destination.broker_ids),
                         "groups": {"default": {"slots": slots}},
                         "slot_memory_mib": SLOT_MEMORY_MIB,
                     }

@@ -16,16 +16,17 @@ _BETWEEN_LOOKS_SECONDS = 0.1
 
 
 class Topics:
-    """``cluster`` is the cluster's name in errors."""
+    """``cluster`` is the cluster's name in errors; topics get ``replicas`` of each partition."""
 
-    def __init__(self, cluster: str, properties: Mapping[str, str]) -> None:
+    def __init__(self, cluster: str, properties: Mapping[str, str], replicas: int = 1) -> None:
         self._cluster = cluster
+        self._replicas = replicas
         self._watch = Watch(cluster)
         self._admin = make_admin(properties, self._watch)
 
     def create(self, topic: str) -> None:
         """Create it and wait until each partition has a leader."""
-        new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)
+        new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=self._replicas)
         created = self._admin.create_topics([new])[topic]
         self._finish(f"creating topic {topic}", created)
         deadline = time.monotonic() + _TIMEOUT_SECONDS
