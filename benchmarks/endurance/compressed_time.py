@@ -25,11 +25,11 @@ CLEANS_OFTEN = {
 
 
 class CompressedCluster(JumpingCluster):
-    """Its clock starts ``seconds_ago``, and is moved by `reach`."""
+    """Its clock starts ``seconds_ago``."""
 
     def __init__(self, directory: Path, seconds_ago: int, **settings: Any) -> None:
         super().__init__(directory, properties=CLEANS_OFTEN, **settings)
-        self.jump(-seconds_ago)
+        self.set_clock(-seconds_ago)
 
 
 class Clock:
@@ -47,7 +47,7 @@ class Clock:
         """Let time pass, on the clusters too, but not beyond the present."""
         self._behind = max(0, self._behind - seconds)
         for cluster in self._clusters:
-            cluster.jump(-self._behind)
+            cluster.set_clock(-self._behind)
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
