@@ -1,7 +1,7 @@
 """The metrics of topics or, on request, of partitions. Pure."""
 
 from strait.exporter.families import Places, known_sum, soonest
-from strait.planning.status.rows import longest_lag
+from strait.planning.status.rows import longest_held_back, longest_lag
 
 PLACES: tuple[Places, ...] = (
     Places(
@@ -32,7 +32,7 @@ PLACES: tuple[Places, ...] = (
         "strait_held_back_seconds",
         "gauge",
         "How long a transaction has held back records, else 0; of a topic that of the partition where it is longest.",
-        lambda rows: max((row.held_back_seconds for row in rows if row.held_back_seconds >= 0), default=None),
+        longest_held_back,
     ),
     Places(
         "strait_seconds_to_loss",

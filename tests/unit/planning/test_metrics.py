@@ -1,3 +1,4 @@
+from strait.exporter.place_metrics import PLACES
 from strait.planning.status.metrics import TopicMetrics, missing_destination_partitions, topic_metrics
 from strait.planning.status.status import status_of
 from strait.state.offset_map import Gap, pack
@@ -112,6 +113,23 @@ def test_the_worst_lag_in_seconds_is_not_zero_while_that_of_another_partition_is
     assert (orders.lag_records, orders.lag_seconds) == (30, 2.0)
     (orders,) = figures(plan({"orders": 2}), reports(3000, entry(0, 5), entry(1, 5)))
     assert (orders.lag_records, orders.lag_seconds) == (0, 0.0)
+
+
+def test_how_long_records_are_held_back_is_not_zero_while_that_of_another_partition_is_unknown():
+    def held(since_ms: int) -> dict[tuple[str, int], tuple[Report, ...]]:
+        return reports(3000, entry(0, 5).model_copy(update={"held_back_records": 3, "held_since_ms": since_ms}))
+
+    def both(of: dict[tuple[str, int], tuple[Report, ...]]) -> list[float | None]:
+        (orders,) = figures(plan({"orders": 2}), of)
+        gauge = next(one for one in PLACES if one.name == "strait_held_back_seconds")
+        return [
+            orders.held_back_seconds,
+            gauge.value(status_of("l", "default", plan({"orders": 2}), of, 3000).partitions),
+        ]
+
+    assert both(reports(3000, entry(0, 5))) == [None, None]
+    assert both(held(1000)) == [2.0, 2.0]
+    assert both(reports(3000, entry(0, 5), entry(1, 5))) == [0.0, 0.0]
 
 
 def test_what_waits_is_counted_by_reason():

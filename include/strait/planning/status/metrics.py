@@ -10,7 +10,7 @@ from itertools import groupby
 from strait.model import TopicPartition
 from strait.planning.history.overrun import WARN_SECONDS
 from strait.planning.status import figures
-from strait.planning.status.rows import PartitionStatus, longest_lag
+from strait.planning.status.rows import PartitionStatus, longest_held_back, longest_lag
 from strait.planning.status.status import Status, known_total
 from strait.planning.status.words import word
 from strait.reasons import Reason
@@ -98,9 +98,7 @@ def topic_metrics(status: Status, runs: Runs, earlier: Reports, later: Reports) 
                 lag_records=known_total(row.lag_records for row in rows),
                 lag_seconds=longest_lag(rows),
                 held_back_records=known_total(row.held_back_records for row in rows),
-                held_back_seconds=max(
-                    (row.held_back_seconds for row in rows if row.held_back_seconds >= 0), default=None
-                ),
+                held_back_seconds=longest_held_back(rows),
                 waiting=Counter(row.reason for row in rows if row.state == "waiting"),
                 starting=sum(row.state == "starting" for row in rows),
                 seconds_to_loss=min(losing) if losing else None,

@@ -4,7 +4,7 @@ A caller that polls keeps the `Rows`: the row of a partition that has nothing le
 reported again, is reused.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -217,9 +217,17 @@ def _assigned(
 def longest_lag(rows: Iterable[PartitionStatus]) -> float | None:
     """Return the maximum lag in seconds of those whose lag is known; None: unknown. It is never 0 while the lag of any
     partition is unknown."""
-    found = list(rows)
-    known = max((row.lag_seconds for row in found if row.lag_seconds >= 0), default=None)
-    return known or (None if any(row.lag_seconds < 0 for row in found) else known)
+    return _longest([row.lag_seconds for row in rows])
+
+
+def longest_held_back(rows: Iterable[PartitionStatus]) -> float | None:
+    """Return the longest time in seconds for which a transaction has held back records; unknown as `longest_lag`."""
+    return _longest([row.held_back_seconds for row in rows])
+
+
+def _longest(seconds: Sequence[float]) -> float | None:
+    known = max((value for value in seconds if value >= 0), default=None)
+    return known or (None if any(value < 0 for value in seconds) else known)
 
 
 _UNKNOWN: Mapping[str, Any] = {
