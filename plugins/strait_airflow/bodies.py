@@ -25,17 +25,23 @@ class BoundedBodies:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
-        from fastapi.responses import JSONResponse
-
-        try:
-            body = await whole_body(receive)
-        except TooLarge as error:
-            await JSONResponse({"detail": str(error)}, 413)(scope, receive, send)
-            return
-        await self._app(scope, again(body, receive), send)
+        body = await body_or_refusal(scope, receive, send)
+        if body is not None:
+            await self._app(scope, again(body, receive), send)
 
 
-async def whole_body(receive: Any) -> bytes:
+async def body_or_refusal(scope: Any, receive: Any, send: Any) -> bytes | None:
+    """Return the whole body of a request; None if it is too large, which was answered with 413."""
+    from fastapi.responses import JSONResponse
+
+    try:
+        return await _whole_body(receive)
+    except TooLarge as error:
+        await JSONResponse({"detail": str(error)}, 413)(scope, receive, send)
+        return None
+
+
+async def _whole_body(receive: Any) -> bytes:
     """Return the whole body. Raises TooLarge."""
     body, more = bytearray(), True
     while more:

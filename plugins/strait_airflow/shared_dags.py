@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastapi import Request
 
-from strait_airflow.bodies import TooLarge, again, whole_body
+from strait_airflow.bodies import again, body_or_refusal
 from strait_airflow.settings import AUDIT_DAG, FAILOVER_DAG, PAUSE_DAG, QUARANTINE_DAG, REHEARSAL_DAG
 
 SHARED = frozenset({PAUSE_DAG, QUARANTINE_DAG, FAILOVER_DAG, AUDIT_DAG, REHEARSAL_DAG})
@@ -33,13 +33,12 @@ class LinkRights:
         from fastapi import HTTPException, Request
         from fastapi.responses import JSONResponse
 
-        try:
-            body = await whole_body(receive)
-            triggers = scope["method"] == "POST" and found["rest"] == "dagRuns"
-            await _check(Request(scope), found["dag"], body, triggers=triggers)
-        except TooLarge as error:
-            await JSONResponse({"detail": str(error)}, 413)(scope, receive, send)
+        body = await body_or_refusal(scope, receive, send)
+        if body is None:
             return
+        triggers = scope["method"] == "POST" and found["rest"] == "dagRuns"
+        try:
+            await _check(Request(scope), found["dag"], body, triggers=triggers)
         except HTTPException as error:
             await JSONResponse({"detail": error.detail}, error.status_code)(scope, receive, send)
             return

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 
 from strait_airflow import settings
+from strait_airflow.bodies import MOST_BYTES
 from strait_airflow.page import security
 from strait_airflow.shared_dags import SHARED, LinkRights
 
@@ -63,6 +64,11 @@ def test_a_run_for_a_link_needs_the_permission_on_the_dag_of_the_link(
     assert not seen, "Airflow has not seen it"
     assert trigger(client, dag, {"link": "orders"}) == 200
     assert json.loads(seen[0]) == {"logical_date": None, "conf": {"link": "orders"}}, "the body is as it was sent"
+
+
+def test_a_request_that_is_too_large_to_be_one_is_answered_so(client: TestClient, seen: list[Any]) -> None:
+    assert trigger(client, "strait-pause", {"link": "orders", "reason": "x" * MOST_BYTES}) == 413
+    assert not seen
 
 
 def test_a_run_without_a_link_is_one_for_the_first(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

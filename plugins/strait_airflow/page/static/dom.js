@@ -164,6 +164,9 @@ export async function airflowPart() {
 const TRIES = 5;
 const LATER_MS = 1000;
 
+// What is not allowed, where the answer names it: Airflow's own have but this word, or an identity provider's page.
+const named = (detail) => (typeof detail === "string" && detail !== "Forbidden" ? `: ${detail}` : "");
+
 async function reply(request) {
   const answer = await request.catch(() => { throw new Error("Airflow does not answer; trying again."); });
   const behindMs = Date.parse(answer.headers.get("Date")) - Date.now();
@@ -173,7 +176,7 @@ async function reply(request) {
   const several = Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : "";
   const said = typeof detail === "string" ? detail : several || `Airflow answers ${answer.status}`;
   const refused = { 401: "You are not signed in to Airflow any more.",
-    403: "Airflow does not allow you to do this; ask its administrator." }[answer.status];
+    403: `Airflow does not allow you to do this${named(detail)}; ask its administrator.` }[answer.status];
   throw Object.assign(new Error(refused || said), { status: answer.status });
 }
 

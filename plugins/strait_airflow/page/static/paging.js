@@ -62,15 +62,16 @@ export function sortHead(list, label, key, show, { first = true, kind = "" } = {
   return el("th", { scope: "col", "aria-sort": order, "data-name": label, class: kind }, button);
 }
 
+// Of an empty list it is hidden.
 export function pager(list, total, show) {
   const { page } = list;
   const { offset } = list.wanted;
   const last = Math.min(offset + page, total);
   const button = (id, label, to, disabled) => el("button", { id: `${list.id}${id}`, type: "button", disabled,
     onclick: () => list.want({ offset: Math.max(0, to) }, show) }, label);
-  return el("p", {},
+  return el("p", { hidden: !total },
     button("before", "Previous", offset - page, offset === 0), " ",
-    el("span", { id: `${list.id}range` }, total ? `${exactly(offset + 1)}–${exactly(last)} of ${exactly(total)}` : "0 of 0"),
+    el("span", { id: `${list.id}range` }, `${exactly(offset + 1)}–${exactly(last)} of ${exactly(total)}`),
     " ", button("after", "Next", offset + page, last >= total));
 }
 
