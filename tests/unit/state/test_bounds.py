@@ -111,6 +111,17 @@ def test_each_list_of_every_record_ends_at_its_first_error(kind: type[BaseModel]
         assert sum(error["loc"][0] == name for error in caught.value.errors()) <= 1 + len(kind.model_fields), name
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if bounds.bound_of(kind).containers is not None])
+def test_of_a_large_record_no_more_parts_are_parsed_than_honest_ones_have(kind: type[Any]) -> None:
+    bound = bounds.bound_of(kind)
+    assert bound.commas is not None and bound.containers is not None
+    for one, most in (("0", bound.commas), ("{}", bound.containers)):
+        raw = f'{{"v":1,"link":[{",".join([one] * (most + 2))}]}}'.encode()
+        assert len(raw) < bound.bytes
+        with pytest.raises(Unreadable, match=r"parts, and a|objects and lists in"):
+            decode(kind, b"{}", raw)
+
+
 def wide_plan() -> Plan:
     topics = tuple(
         PlannedTopic(
@@ -122,15 +133,27 @@ def wide_plan() -> Plan:
     return PLAN.model_copy(update={"topics": topics})
 
 
+def widest_plan() -> Plan:
+    """As many partitions as a plan may have."""
+    topics = tuple(
+        PlannedTopic(
+            source=f"t{number}", destination=f"t{number}", source_id="A" * 22, destination_id="B" * 22, slots=(0,) * 20,
+            unbegun=(), lost=(),
+        )
+        for number in range(40_000)
+    )  # fmt: skip
+    return PLAN.model_copy(update={"topics": topics})
+
+
 def wide_failover() -> Failover:
-    ends = tuple(SourceEnd(topic="t", partition=number, offset=number) for number in range(30_000))
+    ends = tuple(SourceEnd(topic="t", partition=number, offset=number) for number in range(60_000))
     return Failover(
         id="1", link="l", source="a", destination="b", kind="planned", by="x", turn="1", strait_version="0",
         began_at_ms=1, ends=ends,
     )  # fmt: skip
 
 
-MANY = 10_000
+MANY = 20_000
 GAPS = [Gap(2 * number, 3 * number) for number in range(1, 50_001)]
 
 
@@ -138,9 +161,10 @@ GAPS = [Gap(2 * number, 3 * number) for number in range(1, 50_001)]
     "make",
     [
         wide_plan,
+        widest_plan,
         wide_failover,
         lambda: plain_run(gaps=pack(GAPS, sequence_base=0, source_base=0)),
-        lambda: plain_report(partitions=tuple(ROW.model_copy(update={"partition": at}) for at in range(MANY))),
+        lambda: plain_report(partitions=(ROW,) * (MANY // 2)),
         lambda: CHANGES.model_copy(
             update={"partitions": tuple(ROW.model_copy(update={"partition": at}) for at in range(MANY))}
         ),
@@ -155,7 +179,7 @@ GAPS = [Gap(2 * number, 3 * number) for number in range(1, 50_001)]
         ),
         lambda: PLAN.model_copy(update={"waiting": (), "group": "g,[{" * 200}),
     ],
-    ids=["plan", "failover", "gaps", "report", "changes", "left", "traffic", "loss", "odd text"],
+    ids=["plan", "widest plan", "failover", "gaps", "report", "changes", "left", "traffic", "loss", "odd text"],
 )  # fmt: skip
 def test_the_largest_records_that_are_written_can_be_read(make: Callable[[], AnyValue]) -> None:
     value = make()
