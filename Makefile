@@ -134,6 +134,8 @@ wheel: $(INSTALLED) ## Build the package, build/strait-….whl; `pip install` it
 	$(done)
 
 RELEASE ?= build/release
+# The repository that the package's metadata links to: that of this checkout if it is on the web. Another: make release REPOSITORY=https://…
+REPOSITORY ?= $(filter https://%,$(shell git remote get-url origin 2>/dev/null))
 
 # Equal sources give equal files: the times in them are those of the commit, or 1980 outside of a checkout, and compiled code
 # has no paths.
@@ -143,7 +145,7 @@ release: $(INSTALLED) sbom ## Build what a release has into build/release: sourc
 	$(FIND_UV)
 	rm -rf $(RELEASE)
 	mkdir -p $(RELEASE)
-	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) CFLAGS=-g0
+	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) CFLAGS=-g0 STRAIT_REPOSITORY="$(REPOSITORY)"
 	"$$uv" build --quiet --out-dir $(RELEASE) .
 	rm -f $(RELEASE)/.gitignore
 	# setuptools leaves the time and the user of the build in the source archive
