@@ -13,10 +13,13 @@ import yaml
 from strait.control.acknowledging import acknowledge
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
+from strait.model import TopicPartition
 from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Loss
 from strait.state.topics import ensure_state_topics
 from strait.state.writer import StateWriter
+from support.fixtures.waiting import eventually
+from support.kafka.groups import commit
 
 pytestmark = pytest.mark.broker
 
@@ -186,6 +189,30 @@ def test_the_status_of_a_topic_that_nobody_has_is_an_error(tmp_path: Path, clust
         f"neither its plan nor cluster a has a topic '{topic_name[:-1]}'; did you mean '{topic_name}'?" in done.stderr
     )
     assert strait(tmp_path, "status", *where, topic_name).returncode == 0
+    done = strait(tmp_path, "status", "--config", str(path), "a-to")  # as the only link is it taken for a topic
+    assert (done.returncode, "has a topic 'a-to'; did you mean 'a-to-b'?" in done.stderr) == (2, True)
+
+
+@pytest.mark.core
+def test_a_shell_completes_topics_that_the_link_selects_and_consumer_groups_of_the_source(
+    tmp_path: Path, clusters: Any, topic_name: str
+) -> None:
+    source = clusters.source.client_properties
+    Admin(source, "a").create([NewTopic(f"{topic_name}{end}", 1, 1) for end in (".a", ".b", "-other")])
+    group = f"{topic_name}-readers"
+    commit(clusters.source, group, {TopicPartition(f"{topic_name}.a", 0): 0})
+    path = links_file(tmp_path, source, source, topics={"regex": [rf"{topic_name}\..*"]})
+
+    def completed(*words: str) -> list[str]:
+        environment = {"COMP_WORDS": "\n".join(("strait", *words)), "COMP_CWORD": str(len(words))}
+        environment |= {"_STRAIT_COMPLETE": "complete_bash", "STRAIT_LINKS_FILE": str(path)}
+        return subprocess.run(
+            [STRAIT], capture_output=True, text=True, timeout=60, check=True, env=os.environ | environment
+        ).stdout.split()
+
+    selected = [f"{topic_name}.a", f"{topic_name}.b"]
+    eventually(lambda: completed("status", "a-to-b", topic_name) == selected, what="its topics")
+    eventually(lambda: completed("groups", "a-to-b", topic_name) == [group], what="the group")
 
 
 @pytest.mark.core

@@ -121,7 +121,50 @@ def test_the_status_of_a_link_fits_a_narrow_terminal(capsys: pytest.CaptureFixtu
     assert max(map(len, lines)) <= 60
     assert "…" not in "".join(lines)
     assert f"orders: why: source_leaderless: {WHY}" in " ".join(lines)
-    assert any(line.split() == ["0", "0.0", "s", "ago", "3", "0", "0.0", "1.0", "12.5"] for line in lines)
+    assert any(line.split() == ["0", "0.0", "s", "ago", "7", "3", "0", "0.0", "1.0", "12.5"] for line in lines)
+    assert f"slot 0: host {'h' * 40}, memory MB 0" in " ".join(lines)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_what_does_not_fit_a_narrow_terminal_is_below_the_table_and_the_state_and_the_lag_stay_in_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures = [">topics", ">partitions", ">caught up", ">lag", ">lag time", ">records/s"]
+    head = ["link", "from -> to", "state", *figures, "issue"]
+    ends = "eu-west -> us-east"
+    far = [
+        "orders-to-the-east",
+        ends,
+        "! halted",
+        "1,200",
+        "12,000",
+        "11,999",
+        "1,234,567",
+        "1 h 58 min",
+        "120,000",
+        WHY,
+    ]
+    rows = [far, ["back", ends, "caught up", "1", "1", "1", "0", "0.0 s", "0", ""]]
+    plain_table(head, rows, keep=("state", "lag", "lag time"))
+    lines = plain(capsys.readouterr().out)
+    assert max(map(len, lines)) <= 60
+    assert " ".join(lines[0].split()) == "link state topics lag lag time"
+    assert " ".join(lines[1].split()) == "orders-to-the-east ! halted 1,200 1,234,567 1 h 58 min"
+    whole = " ".join(lines)
+    for row in rows:
+        for name, cell in zip(head, row, strict=True):
+            assert cell in whole, name
+    assert f"back: from -> to {ends}, partitions 1, caught up 1, records/s 0" in whole
+
+
+@pytest.mark.usefixtures("narrow")
+def test_every_partition_of_a_link_is_named_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    long = replace(ROW, topic="t" * 100, position=10**12, end=10**12, destination="t" * 100)
+    print_status(Status("l", "default", 3, False, (), (long, replace(ROW, partition=7, detail=WHY))), wide=True)
+    lines = plain(capsys.readouterr().out)
+    assert max(map(len, lines)) <= 60
+    assert "position 1,000,000,000,000, end 1,000,000,000,000" in " ".join(lines)
+    assert f"orders 7: why: {WHY}" in " ".join(lines)
 
 
 def test_times_are_told_in_utc() -> None:

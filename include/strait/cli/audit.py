@@ -11,6 +11,7 @@ from strait.audit.publishing import audits
 from strait.cli.audit_export import export
 from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
 from strait.cli.audit_repair import repair_
+from strait.cli.completing import link_or_topics_that_start_with
 from strait.cli.examples import examples
 from strait.cli.long_work import stop_signals
 from strait.cli.options import (
@@ -81,6 +82,7 @@ def run(
             help="Name of the link, which may be omitted if the file has one, and source topics. Default: all of the "
             "link's topics.",
             show_default=False,
+            autocompletion=link_or_topics_that_start_with,
         ),
     ] = None,
     config: ConfigOption = DEFAULT_FILE,

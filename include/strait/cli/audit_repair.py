@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from strait.audit.replicas import INTACT
+from strait.cli.completing import topics_that_start_with
 from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption, YesOption
 from strait.cli.printing import confirm, echo
 from strait.cli.tables import plain_table
@@ -26,7 +27,12 @@ def repair_(
     ],
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="Repair only this source topic; may be repeated.", show_default=False),
+        typer.Option(
+            "--topic",
+            help="Repair only this source topic; may be repeated.",
+            show_default=False,
+            autocompletion=topics_that_start_with,
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")] = False,
     yes: YesOption = False,

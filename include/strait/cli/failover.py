@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.completing import groups_that_start_with
 from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself, seconds
 from strait.cli.printing import confirm, echo
 from strait.config.links import LinksFile, load_link
@@ -55,6 +56,7 @@ AcceptInexactOption = Annotated[
         metavar="GROUP",
         help="Go on although this consumer group would not continue exactly where it stopped; `'*'`: any. May be repeated.",
         show_default=False,
+        autocompletion=groups_that_start_with,
     ),
 ]
 AcceptTailOption = Annotated[

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.completing import link_or_groups_that_start_with
 from strait.cli.options import DEFAULT_FILE, ConfigOption, LinkOption, Output, OutputOption, one_link
 from strait.cli.printing import echo
 from strait.cli.tables import plain_table
@@ -26,6 +27,7 @@ def groups(
             help="Name of the link, which may be omitted if the file has one, and consumer groups. Default: all groups "
             "that have offsets in the link's topics.",
             show_default=False,
+            autocompletion=link_or_groups_that_start_with,
         ),
     ] = None,
     config: ConfigOption = DEFAULT_FILE,

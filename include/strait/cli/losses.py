@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.completing import topics_that_start_with
 from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo
 from strait.cli.tables import plain_table
@@ -18,7 +19,12 @@ from strait.text import plural, utc
 @link_command
 def losses(
     link: ChosenLink,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Only this source topic.", show_default=False)] = "",
+    topic: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOPIC", help="Only this source topic.", show_default=False, autocompletion=topics_that_start_with
+        ),
+    ] = "",
     new: Annotated[bool, typer.Option("--new", help="Only those that are not acknowledged.")] = False,
     acknowledged: Annotated[
         bool,
@@ -66,7 +72,7 @@ def _require_known(link: str, topic: str, state: StateReader) -> None:
     for plan in state.plans.values():
         known |= {item.source for item in plan.topics} | {item.topic for item in plan.waiting}
     if topic not in known:
-        problem = f"neither its plan nor its loss log has a topic {topic!r}{did_you_mean(topic, known)}"
+        problem = f"neither its plan nor its loss log has a topic {topic!r}{did_you_mean(topic, {*known, link})}"
         raise ConfigError(f"link {link}", [problem])
 
 

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from strait import __version__
 from strait.cli.examples import examples, group_examples
-from strait.cli.options import Command
+from strait.cli.options import Command, HelpPage
 from strait.cli.printing import echo
 from strait.errors import ConfigError, StraitError
 
@@ -97,7 +97,7 @@ class _Loaded(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class _Commands(TyperGroup):
+class _Commands(HelpPage, TyperGroup):
     """Imports the module of the command that is run. Shows the help, and exits with 0, if `strait` is given no
     argument."""
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.completing import topics_that_start_with
 from strait.cli.examples import examples
 from strait.cli.long_work import on_stderr
 from strait.cli.options import ChosenLink, Command, CommandGroup, Output, OutputOption, YesOption, link_command
@@ -27,7 +28,13 @@ def _map() -> None:
 def rebuild(
     link: ChosenLink,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Only this source topic. Repeatable.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            help="Only this source topic. Repeatable.",
+            show_default=False,
+            autocompletion=topics_that_start_with,
+        ),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also partitions of which the map has entries; replaces these entries.")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from strait.cli import positions
+from strait.cli.completing import groups_that_start_with, links_that_start_with
 from strait.cli.examples import examples
 from strait.cli.options import (
     DEFAULT_FILE,
@@ -49,12 +50,19 @@ def translate(
             metavar="[LINK] [TOPIC-PARTITION:OFFSET]...",
             help="Name of the link, and offsets. Without offsets, CSV on standard input: topic, partition, offset.",
             show_default=False,
+            autocompletion=links_that_start_with,
         ),
     ] = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
     group: Annotated[
-        str | None, typer.Option("--group", help="The committed offsets of this consumer group.", show_default=False)
+        str | None,
+        typer.Option(
+            "--group",
+            help="The committed offsets of this consumer group.",
+            show_default=False,
+            autocompletion=groups_that_start_with,
+        ),
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="From the destination to the source.")] = False,
     output: OutputOption = Output.TABLE,

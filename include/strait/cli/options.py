@@ -1,7 +1,6 @@
 """Options and output that commands share, so that all commands name and describe them alike."""
 
 import inspect
-import os
 import re
 import sys
 import textwrap
@@ -16,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
+from strait.cli.completing import DEFAULT_FILE, TYPED, links_that_start_with, topics_that_start_with
 from strait.cli.printing import echo, write_json
 from strait.errors import ConfigError
 from strait.text import bytes_per_second
@@ -23,7 +23,6 @@ from strait.text import bytes_per_second
 if TYPE_CHECKING:
     from strait.state.link_handle import ConfiguredLink
 
-DEFAULT_FILE = Path("links.yaml")
 SCHEMA_VERSION = 1
 """Version of the machine-readable output. Raised if a key is removed or changes its meaning, not if one is added."""
 
@@ -65,28 +64,32 @@ def _versioned(value: Any) -> Any:
     return [_versioned(item) for item in value] if isinstance(value, list) else value
 
 
-class _ShowsExamples:
-    """Shows examples line by line; Typer would join their lines."""
+class HelpPage:
+    """Shows examples line by line, which Typer would join, and no type of flags, which Typer calls `<bool>`."""
 
     epilog: str | None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         examples, self.epilog = self.epilog, None
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]  # of the command
+            if getattr(param, "is_flag", False):
+                param.display_type_rich = lambda ctx: None
         super().format_help(ctx, formatter)  # type: ignore[misc]  # of the command
         self.epilog = examples
         if examples:
             echo(f" Examples:\n\n{textwrap.indent(examples, '   ')}\n")
 
 
-class CommandGroup(_ShowsExamples, TyperGroup):
+class CommandGroup(HelpPage, TyperGroup):
     """Shows an example of each of its commands."""
 
 
-class Command(_ShowsExamples, TyperCommand):
+class Command(HelpPage, TyperCommand):
     """Accepts ``--json`` for ``--output json``, and shows examples."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rest = args.index("--") if "--" in args else len(args)
+        ctx.meta[TYPED] = args
         plain = ["--output=json" if arg == "--json" else arg for arg in args[:rest]]
         return super().parse_args(ctx, [*plain, *args[rest:]])
 
@@ -97,18 +100,6 @@ ConfigOption = Annotated[
         "--file", "-f", "--config", help="Links file, YAML or JSON.", envvar=["STRAIT_LINKS_FILE", "STRAIT_CONFIG"]
     ),
 ]
-
-
-def links_that_start_with(context: typer.Context, incomplete: str) -> list[str]:
-    """Return links of the links file, for completion in a shell; none if it cannot be read."""
-    from strait.config.outline import link_names
-
-    file = context.params.get("config") or os.environ.get("STRAIT_LINKS_FILE") or DEFAULT_FILE
-    try:
-        return [name for name in link_names(Path(file)) if name.startswith(incomplete)]
-    except ConfigError:
-        return []
-
 
 LinkOption = Annotated[
     str | None,
@@ -142,7 +133,12 @@ LinkArgument = Annotated[
     ),
 ]
 
-TopicOption = Annotated[str | None, typer.Option("--topic", help="Only of this source topic.", show_default=False)]
+TopicOption = Annotated[
+    str | None,
+    typer.Option(
+        "--topic", help="Only of this source topic.", show_default=False, autocompletion=topics_that_start_with
+    ),
+]
 PartitionOption = Annotated[
     int | None, typer.Option("--partition", help="Only of this partition.", min=0, show_default=False)
 ]

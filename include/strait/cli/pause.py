@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from strait.cli.completing import topics_that_start_with
 from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo
 from strait.control import pausing, resolving
@@ -14,7 +15,10 @@ from strait.planning.plan.pauses import Scope, described
 WhatArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TOPIC[-PARTITION]", help="Source topic or partition. Default: the whole link.", show_default=False
+        metavar="TOPIC[-PARTITION]",
+        help="Source topic or partition. Default: the whole link.",
+        show_default=False,
+        autocompletion=topics_that_start_with,
     ),
 ]
 
@@ -82,7 +86,12 @@ def start(
 @link_command
 def resolve(
     link: ChosenLink,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Source topic.", show_default=False)] = "",
+    topic: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOPIC", help="Source topic.", show_default=False, autocompletion=topics_that_start_with
+        ),
+    ] = "",
     go_on: Annotated[
         bool,
         typer.Option(

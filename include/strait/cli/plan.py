@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from strait.cli.completing import topics_that_start_with
 from strait.cli.long_work import on_stderr
 from strait.cli.options import (
     DEFAULT_FILE,
@@ -57,6 +58,7 @@ def plan(
             metavar="TOPIC",
             help="Show ten recent records of a source topic, before and after its rule's `transform`.",
             show_default=False,
+            autocompletion=topics_that_start_with,
         ),
     ] = None,
     hide_values: Annotated[

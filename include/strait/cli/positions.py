@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.completing import groups_that_start_with, topics_that_start_with
 from strait.cli.options import SCHEMA_VERSION, ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo, write
 from strait.cli.tables import plain_table
@@ -134,11 +135,20 @@ def import_(
     cluster: ClusterOption = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", help="Consumer group on the source that the tool commits to.", show_default=False),
+        typer.Option(
+            "--group",
+            help="Consumer group on the source that the tool commits to.",
+            show_default=False,
+            autocompletion=groups_that_start_with,
+        ),
     ] = None,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="Only this source topic, even if the link does not select it yet. Repeatable."),
+        typer.Option(
+            "--topic",
+            help="Only this source topic, even if the link does not select it yet. Repeatable.",
+            autocompletion=topics_that_start_with,
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be imported.")] = False,
     force: Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from strait.cli.completing import topics_that_start_with
 from strait.cli.examples import examples
 from strait.cli.options import (
     ChosenLink,
@@ -55,7 +56,10 @@ def list_(
 @link_command
 def show(
     link: ChosenLink,
-    topic: Annotated[str, typer.Option("--topic", help="Its source topic.", show_default=False)],
+    topic: Annotated[
+        str,
+        typer.Option("--topic", help="Its source topic.", show_default=False, autocompletion=topics_that_start_with),
+    ],
     partition: Annotated[int, typer.Option("--partition", min=0, help="Its partition.", show_default=False)],
     offset: Annotated[int, typer.Option("--offset", min=0, help="Its source offset.", show_default=False)],
     value: Annotated[bool, typer.Option("--value", help="Show its value, too.")] = False,

@@ -45,7 +45,7 @@ def _on_terminal(draw: Callable[[], None], title: str, seconds: float) -> None:
             with redirect_stdout(drawn):
                 draw()
             head = f"{title}  {time.strftime('%H:%M:%S')}, every {seconds:g} s, Ctrl-C ends"
-            live.update(_cropped([head, *drawn.getvalue().splitlines()], console.height), refresh=True)
+            live.update(_cropped(_wrapped(f"{head}\n{drawn.getvalue()}", console), console.height), refresh=True)
             time.sleep(seconds)
 
 
@@ -56,10 +56,16 @@ class _Drawn(io.StringIO):
         return True
 
 
-def _cropped(lines: list[str], height: int) -> Text:
+def _wrapped(drawing: str, console: PrintableConsole) -> list[Text]:
+    """Return the lines of a drawing with their colors, none wider than the terminal."""
+    lines = (Text.from_ansi(line) for line in drawing.splitlines())
+    return [part for line in lines for part in (line.wrap(console, console.width) or [line])]
+
+
+def _cropped(lines: list[Text], height: int) -> Text:
     if len(lines) > height:
         left_out = len(lines) - height + 1
-        lines = [*lines[: height - 1], f"... {plural(left_out, 'more line')}"]
-    text = Text.from_ansi("\n".join(lines))
+        lines = [*lines[: height - 1], Text(f"... {plural(left_out, 'more line')}")]
+    text = Text("\n").join(lines)
     text.no_wrap = True
     return text

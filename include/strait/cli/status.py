@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.completing import links_that_start_with, topics_that_start_with
 from strait.cli.options import (
     DEFAULT_FILE,
     ConfigOption,
     LinkOption,
     Output,
     OutputOption,
-    links_that_start_with,
     one_link,
     seconds,
 )
@@ -51,7 +51,12 @@ def status(
     ] = None,
     second: Annotated[
         str | None,
-        typer.Argument(metavar="TOPIC", help="Only this topic of the source, copied or not.", show_default=False),
+        typer.Argument(
+            metavar="TOPIC",
+            help="Only this topic of the source, copied or not.",
+            show_default=False,
+            autocompletion=topics_that_start_with,
+        ),
     ] = None,
     config: ConfigOption = DEFAULT_FILE,
     link: LinkOption = None,
@@ -214,5 +219,8 @@ def _print_links(found: Sequence[LinkSummary]) -> None:
     )
     head = ["link", "from -> to", "state", ">topics", ">partitions", ">caught up", ">lag", ">lag time"]
     plain_table(
-        [*head, *[">loss in"] * losing, ">records/s", "issue"], rows, levels=[item.badge.level for item in found]
+        [*head, *[">loss in"] * losing, ">records/s", "issue"],
+        rows,
+        levels=[item.badge.level for item in found],
+        keep=("state", "lag", "lag time", "loss in"),
     )

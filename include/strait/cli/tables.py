@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
+from rich.cells import cell_len
 from rich.table import Table
 
 from strait.cli.consoles import PrintableConsole
@@ -16,53 +17,105 @@ from strait.text import duration, printable
 
 _STYLES = {Level.GOOD: "green", Level.QUIET: "dim", Level.PASSING: "yellow", Level.PERSON: "bold red"}
 _NO_WIDTH = 10_000
+_GAP = 2  # between columns
 _LAST_WIDTH = 30  # minimum width of the last column
-_FIRST_FIGURE = 5  # column of the slots' table with which the numbers start
+_FOLDED_WIDTH = 20  # minimum width of another column whose cells wrap
+_OF_SLOTS = ("heard", "plan", "records/s", "MB/s", "p50 ms", "p99 ms")
+_OF_ROWS = ("state", "lag", "lag time", "loss in")
 _NARROW = 100  # columns of a terminal below which the last column is printed below the table
 
 
 class _Grid:
-    """A table whose last column holds text, which is printed below the table if the terminal is narrow.
+    """A table whose last column holds text, which is printed below the table if the terminal is narrow, as are other columns
+    that do not fit.
 
     Args:
         head: names of the columns; those that start with ``>`` hold numbers.
-        folds: cells of the other columns may wrap.
+        folds: cells of the other columns may wrap. Those of the first column always may.
+        key: number of leading columns that name a row.
+        kind: of the rows, put before their names below the table.
+        keep: names of the columns that stay in the table if not all fit, after the first one.
+        text: the last column holds text.
     """
 
-    def __init__(self, head: Sequence[str], *, folds: bool = False) -> None:
-        self._head = head
-        self._folds = folds
+    def __init__(
+        self,
+        head: Sequence[str],
+        *,
+        folds: bool = False,
+        key: int = 1,
+        kind: str = "",
+        keep: Collection[str] = (),
+        text: bool = True,
+    ) -> None:
+        self._names = [name.removeprefix(">") for name in head]
+        self._numbers = [name.startswith(">") for name in head]
+        self._folds = [not number and (folds or not column) for column, number in enumerate(self._numbers)]
+        self._columns = len(head) - text
+        self._key = key
+        self._kind = kind
+        self._keep = keep
         self._rows: list[tuple[list[str], str | None]] = []
 
     def add(self, cells: Sequence[str], style: str | None = None) -> None:
         self._rows.append((list(cells), style))
 
     def print(self, console: PrintableConsole) -> None:
-        narrow = console.is_terminal and console.width < _NARROW
+        texts = range(self._columns, len(self._names))
+        below = texts if console.is_terminal and console.width < _NARROW else range(0)
+        beside = [] if below else [*texts]
+        inside = self._fitting(console.width - len(beside) * (_GAP + _LAST_WIDTH))
         table = Table(box=None, pad_edge=False, show_edge=False)
-        for name in self._head[:-1]:
-            number = name.startswith(">")
-            no_wrap, side = number or not self._folds, "right" if number else "left"
-            table.add_column(name.removeprefix(">"), justify=side, no_wrap=no_wrap, overflow="fold")  # type: ignore[arg-type]
-        if not narrow:
-            table.add_column(self._head[-1].removeprefix(">"), overflow="fold", min_width=_LAST_WIDTH)
+        for column in inside:
+            side = "right" if self._numbers[column] else "left"
+            table.add_column(self._names[column], justify=side, no_wrap=not self._folds[column], overflow="fold")  # type: ignore[arg-type]
+        for column in beside:
+            table.add_column(self._names[column], overflow="fold", min_width=_LAST_WIDTH)
         for cells, style in self._rows:
-            table.add_row(*(cells[:-1] if narrow else cells), style=style)
+            table.add_row(*(cells[column] for column in [*inside, *beside]), style=style)
         console.print(table)
-        for cells, style in self._rows if narrow else ():
-            if cells[-1]:
-                console.print(f"{cells[0]}: {self._head[-1].removeprefix('>')}: {cells[-1]}", style=style)
+        outside = [column for column in range(self._columns) if column not in inside]
+        for cells, style in self._rows:
+            row = self._kind + " ".join(cells[: self._key])
+            if outside:
+                console.print(f"{row}: {', '.join(f'{self._names[one]} {cells[one]}' for one in outside)}", style=style)
+            for column in below:
+                if cells[column]:
+                    console.print(f"{row}: {self._names[column]}: {cells[column]}", style=style)
+
+    def _fitting(self, width: int) -> Sequence[int]:
+        """Return the columns without text that fit into the table, in order."""
+        chosen = [0]
+        left = width - self._width(0)
+        for column in sorted(range(1, self._columns), key=lambda one: self._names[one] not in self._keep):
+            if (wants := _GAP + self._width(column)) <= left:
+                chosen.append(column)
+                left -= wants
+        return sorted(chosen)
+
+    def _width(self, column: int) -> int:
+        """Return the smallest width of a column."""
+        widest = max(cell_len(text) for text in (self._names[column], *(cells[column] for cells, _ in self._rows)))
+        return min(widest, _FOLDED_WIDTH) if self._folds[column] else widest
 
 
 def plain_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False, levels: Sequence[Level] | None = None
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    err: bool = False,
+    levels: Sequence[Level] | None = None,
+    key: int = 1,
+    keep: Collection[str] = (),
 ) -> None:
     """Print a table. Columns whose name starts with ``>`` hold numbers; the last column holds text and may wrap.
 
     Args:
         levels: of the rows, which are colored by them.
+        key, keep: number of leading columns that name a row, and names of the columns that stay in the table, if a
+            terminal is too narrow for all of them.
     """
-    grid = _Grid(head, folds=True)
+    grid = _Grid(head, folds=True, key=key, keep=keep)
     for number, row in enumerate(rows):
         grid.add([printable(cell) for cell in row], None if levels is None else _STYLES[levels[number]])
     grid.print(_console(err=err))
@@ -91,7 +144,7 @@ def print_status(status: Status, *, by_partition: bool = False, wide: bool = Fal
     limits = f", {status.limits}" if status.limits else ""
     console.print(f"link {status.link}, group {status.group}, plan {status.plan_version}{stopped}{limits}")
     (_partitions(status, wide, late) if by_partition or wide else _topics(status, late)).print(console)
-    console.print(_slots(status, short=console.is_terminal and console.width < _NARROW))
+    _slots(status).print(console)
     if status.heartbeat is not None:
         console.print(_heartbeat(status.heartbeat))
 
@@ -111,7 +164,7 @@ def print_reasons(rows: Iterable[PartitionStatus]) -> None:
 def _topics(status: Status, late: Collection[str]) -> _Grid:
     found = by_topic(status.partitions, late)
     losing = any(_near(item.seconds_to_loss) for item in found)
-    grid = _Grid(["topic", "partitions", "state", ">lag", ">lag time", *[">loss in"] * losing, "why"])
+    grid = _Grid(["topic", "partitions", "state", ">lag", ">lag time", *[">loss in"] * losing, "why"], keep=_OF_ROWS)
     for item in found:
         states = ", ".join(f"{number} {shown(badge)}" for badge, number in item.badges)
         cells = [
@@ -131,7 +184,7 @@ def _partitions(status: Status, wide: bool, late: Collection[str]) -> _Grid:
     losing = any(_near(row.seconds_to_loss) for row in status.partitions)
     where = ["topic", "partition", *["destination"] * wide, "slot", "state"]
     numbers = [">position", ">end", *[">written"] * wide, ">lag", ">lag time", *[">loss in"] * losing]
-    grid = _Grid([*where, *numbers, "why"])
+    grid = _Grid([*where, *numbers, "why"], key=2, keep=("partition", *_OF_ROWS))
     for row in status.partitions:
         badge = of_partition(row, late)
         cells = [
@@ -160,17 +213,15 @@ def _loss(seconds_to_loss: float | None) -> str:
     return duration(seconds_to_loss) if seconds_to_loss is not None and _near(seconds_to_loss) else "-"
 
 
-def _slots(status: Status, *, short: bool) -> Table:
-    """Return the slots. ``short``: without host, process and memory, for a narrow terminal."""
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    names = ("slot", "heard", "host", "pid", "plan", "records/s", "MB/s", "p50 ms", "p99 ms", "memory MB")
-    columns = [number for number, name in enumerate(names) if not (short and name in ("host", "pid", "memory MB"))]
-    for number in columns:
-        table.add_column(names[number], justify="left" if number < _FIRST_FIGURE else "right", no_wrap=True)
+def _slots(status: Status) -> _Grid:
+    figures = [">records/s", ">MB/s", ">p50 ms", ">p99 ms"]
+    grid = _Grid(
+        ["slot", "heard", "host", "pid", "plan", *figures, ">memory MB"], kind="slot ", keep=_OF_SLOTS, text=False
+    )
     for slot in status.slots:
-        cells, level = _slot_cells(slot), of_slot(slot, stopped=status.stopped).level
-        table.add_row(*(cells[number] for number in columns), style=_STYLES[level] if slot.silent else None)
-    return table
+        level = of_slot(slot, stopped=status.stopped).level
+        grid.add(_slot_cells(slot), _STYLES[level] if slot.silent else None)
+    return grid
 
 
 def _slot_cells(slot: SlotStatus) -> list[str]:

@@ -26,6 +26,7 @@ from strait.text import plural
 
 _POLL_SECONDS = 0.05
 _END_SECONDS = 2.0
+_KEPT = ("state", "lag", "lag time", "loss in", "records/s")  # columns that a narrow terminal shows first
 
 
 def top(
@@ -92,7 +93,7 @@ def _print(found: Sequence[Observation], unseen: int, by: By, most: int) -> None
     head = ["link", "state", ">partitions", ">caught up", ">lag", ">lag time", *[">loss in"] * losing]
     head += [">records/s", ">MB/s", ">p50 ms", ">p99 ms", "issue"]
     cells = [_link_cells(one, summary, losing=losing) for one, summary in zip(found, summaries, strict=True)]
-    plain_table(head, cells, levels=[summary.badge.level for summary in summaries])
+    plain_table(head, cells, levels=[summary.badge.level for summary in summaries], keep=_KEPT)
     if unseen:
         echo(f"{plural(unseen, 'link is', 'links are')} still being read")
     rows = ranked((status for one in found for status in one.statuses), by, most)
@@ -102,7 +103,7 @@ def _print(found: Sequence[Observation], unseen: int, by: By, most: int) -> None
         late = {one.link: late_topics(one.needs) for one in found}
         badges = [of_partition(one.row, late[one.link]) for one in rows]
         cells = [_partition_cells(one, badge, losing=losing) for one, badge in zip(rows, badges, strict=True)]
-        plain_table(head, cells, levels=[badge.level for badge in badges])
+        plain_table(head, cells, levels=[badge.level for badge in badges], key=2, keep=("partition", *_KEPT))
 
 
 def _figures(one: Observation) -> dict[str, float | None]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from strait.cli.completing import topics_that_start_with
 from strait.cli.options import ChosenLink, Output, OutputOption, link_command, seconds
 from strait.cli.printing import echo
 from strait.control.link_status import LinkStatus, link_groups
@@ -59,7 +60,12 @@ def wait(
     ] = None,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="With `--to`: only this source topic. Repeatable.", show_default=False),
+        typer.Option(
+            "--topic",
+            help="With `--to`: only this source topic. Repeatable.",
+            show_default=False,
+            autocompletion=topics_that_start_with,
+        ),
     ] = None,
     timeout: Annotated[
         float,

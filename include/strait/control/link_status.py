@@ -237,7 +237,10 @@ def _why_not(link: ConfiguredLink, topic: str, known: Iterable[str]) -> Partitio
     wanted: Sequence[str] = sorted({*link.settings.topics.include, *known})
     row = explained(topic, _selection(link), wanted)
     if row is None:
-        problem = f"neither its plan nor cluster {link.source.name} has a topic {topic!r}{did_you_mean(topic, wanted)}"
+        near = did_you_mean(
+            topic, [*wanted, link.name]
+        )  # a misspelt link is taken for a topic if the file has one link
+        problem = f"neither its plan nor cluster {link.source.name} has a topic {topic!r}{near}"
         raise ConfigError(f"link {link.name}", [problem])
     return row
 

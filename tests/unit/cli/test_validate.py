@@ -1,14 +1,19 @@
 """`strait validate` and the other commands that need no cluster, as they are typed."""
 
+import threading
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from strait import __version__
+from strait.cli import completing
 from strait.cli.main import app
-from strait.errors import ConfigError
+from strait.errors import ClusterUnavailable, ConfigError
+from strait.net.consumer_groups import ConsumerGroups
+from strait.state.link_handle import ConfiguredLink
 
 ENDS = {"a": {"bootstrap.servers": "h:1"}, "b": {"bootstrap.servers": "h:2"}}
 LINK = {"source": "a", "destination": "b", "topics": {"include": ["orders"]}}
@@ -82,6 +87,8 @@ def test_the_version_is_an_option_and_a_command() -> None:
         (("validate", "day", "n"), ["night"]),
         (("wait", "--link", "d"), ["day"]),
         (("explain", "batch_too"), ["batch_too_large"]),
+        (("offsets", "translate", "n"), ["night"]),
+        (("groups", "n"), ["night"]),
     ],
 )
 def test_a_shell_completes_links_and_reason_codes(
@@ -89,8 +96,44 @@ def test_a_shell_completes_links_and_reason_codes(
 ) -> None:
     file.write_text(yaml.safe_dump({"clusters": ENDS, "links": {"night": LINK, "day": LINK}}))
     monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+    assert completions(monkeypatch, *words) == completed
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (("status", "night", ""), ["invoices", "orders"]),
+        (("losses", "--link", "night", "--topic", "o"), []),  # it has no such option
+        (("quarantine", "list", "night", "--topic", "o"), ["orders"]),
+        (("audit", "run", "night", "orders", "i"), ["invoices"]),
+        (("pause", "night", "inv"), ["invoices"]),
+        (("status", "nigth", ""), []),
+        (("groups", "night", "bill"), []),
+    ],
+)
+def test_a_shell_completes_the_topics_of_the_file_and_waits_for_no_cluster_that_is_silent(
+    file: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], completed: list[str]
+) -> None:
+    night = LINK | {"topics": {"include": ["orders", "invoices"]}}
+    file.write_text(yaml.safe_dump({"clusters": ENDS, "links": {"night": night, "day": LINK}}))
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
+    monkeypatch.setattr(completing, "MOST_SECONDS", 0.01)
+    over = threading.Event()
+
+    def silent(*_: object) -> NoReturn:
+        over.wait()
+        raise ClusterUnavailable("a", "is silent")
+
+    monkeypatch.setattr(ConfiguredLink, "admin", silent)
+    monkeypatch.setattr(ConsumerGroups, "__enter__", silent)
+    try:
+        assert completions(monkeypatch, *words) == completed
+    finally:
+        over.set()
+
+
+def completions(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
     monkeypatch.setenv("COMP_WORDS", "\n".join(("strait", *words)))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
     monkeypatch.setenv("_STRAIT_COMPLETE", "complete_bash")
-    shown = CliRunner().invoke(app, prog_name="strait").output
-    assert shown.split() == completed
+    return CliRunner().invoke(app, prog_name="strait").output.split()
