@@ -34,7 +34,7 @@ class Bound(NamedTuple):
     """Maximum size of a kind of record.
 
     ``commas`` and ``containers``, which are objects and lists: of its whole text; None: as many as fit. A parser's time and
-    memory follow these more than the bytes: a list of numbers costs it four times what topics of as many bytes do.
+    memory follow these more than the bytes: a list of numbers costs it four times as much as topics of the same size.
     """
 
     bytes: int

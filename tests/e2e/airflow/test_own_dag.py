@@ -1,8 +1,8 @@
-"""The DAG of the how-to about other people's DAGs, in the real Airflow, over a link that replicates."""
+"""The DAGs of the how-to about other people's DAGs, in the real Airflow, over a link that replicates."""
 
 import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +11,10 @@ import yaml
 from confluent_kafka import Producer
 
 from strait.config.home import project_root
+from strait.control.link_status import link_status
 from strait.control.plane import Control
+from strait.embedded.airflow_client import AirflowClient
+from strait.state.link_handle import ConfiguredLink
 from support.fixtures.airflow import OVER
 from support.fixtures.page import GATEWAYS, Site
 from support.fixtures.waiting import eventually
@@ -20,28 +23,31 @@ from support.links.copying import copying
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
-LINK, TOPIC, DAG, RECORDS = "batches", "sales", "hourly_orders", 20
+LINK, TOPIC, RECORDS = "batches", "sales", 20
+DAGS = ("hourly_orders", "release", "cut_over")
 PAGE = project_root() / "docs/how-to/wait-for-data.md"
 
 
 @pytest.fixture(scope="module")
 def link(site: Site) -> Iterator[str]:
-    """A further link, which nothing replicates yet, and the DAG of the page for it."""
+    """A further link, which nothing replicates yet, and the DAGs of the page for it."""
     before = site.links_file.read_text()
     file = yaml.safe_load(before)
     topics = {"include": [TOPIC]}
     file["links"][LINK] = {"source": "here", "destination": "there", "topics": topics, "spark": {"head_start": False}}
     create(site.clusters.source, TOPIC, 2)
     texts = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    (text,) = [one for one in texts if DAG in one]
-    text = text.replace('"shop"', f'"{LINK}"').replace('"orders"', f'"{TOPIC}"').replace("minutes=1", "seconds=1")
-    dag = site.links_file.parent / GATEWAYS / "hourly_orders.py"
-    dag.write_text(text)
+    dags = [site.links_file.parent / GATEWAYS / f"{name}.py" for name in DAGS]
+    for dag in dags:
+        (text,) = [one for one in texts if f"def {dag.stem}()" in one]
+        text = text.replace('"shop"', f'"{LINK}"').replace('"orders"', f'"{TOPIC}"')
+        dag.write_text(text.replace("minutes=1)", "seconds=1)"))
     site.links_file.write_text(yaml.safe_dump(file))
     try:
         yield LINK
     finally:
-        dag.unlink()
+        for dag in dags:
+            dag.unlink()
         site.links_file.write_text(before)
 
 
@@ -52,26 +58,63 @@ def write(site: Site, at: datetime, count: int) -> None:
     assert producer.flush(30) == 0
 
 
+@contextmanager
+def started(site: Site, dag: str, at: datetime | None = None) -> Iterator[tuple[AirflowClient, str]]:
+    """A run of a DAG."""
+    with closing(site.airflow.client()) as client:
+        eventually(lambda: dag in {one["dag_id"] for one in client.dags()}, what="the DAG", within_seconds=120)
+        assert client.import_errors() == []
+        client.unpause(dag)
+        body = {"logical_date": None if at is None else at.isoformat()}
+        answer = site.airflows("POST", f"dags/{dag}/dagRuns", site.token(), body)
+        assert answer.status_code == 200, answer.text
+        yield client, answer.json()["dag_run_id"]
+
+
+def end(client: AirflowClient, dag: str, run: str) -> dict[str, str | None]:
+    """The states of a run's tasks, once it has ended."""
+    eventually(lambda: client.run(dag, run)["state"] in OVER, what=f"the end of {dag}", within_seconds=180)
+    return client.task_states(dag, run)
+
+
 def test_the_batch_of_an_hour_starts_once_its_records_are_replicated(site: Site, link: str, tmp_path: Path):
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     write(site, hour - timedelta(minutes=5), RECORDS)
-    token = site.token()
-    with closing(site.airflow.client()) as client:
-        eventually(lambda: DAG in {dag["dag_id"] for dag in client.dags()}, what="the DAG", within_seconds=120)
-        assert client.import_errors() == []
-        client.unpause(DAG)
-        started = site.airflows("POST", f"dags/{DAG}/dagRuns", token, {"logical_date": hour.isoformat()})
-        assert started.status_code == 200, started.text
-        run = started.json()["dag_run_id"]
-        in_run = f"dags/{DAG}/dagRuns/{run}/taskInstances"
-
-        def states() -> dict[str, str | None]:
-            return client.task_states(DAG, run)
-
-        eventually(lambda: states().get("complete") == "deferred", what="the sensor waits", within_seconds=120)
+    dag = "hourly_orders"
+    with started(site, dag, hour) as (client, run):
+        eventually(
+            lambda: client.task_states(dag, run).get("complete") == "deferred",
+            what="the sensor waits",
+            within_seconds=120,
+        )
         with Control.of(site.links_file, link) as control, copying(control, tmp_path):
-            eventually(lambda: client.run(DAG, run)["state"] in OVER, what="the end of the run", within_seconds=180)
-        assert states() == {"complete": "success", "batch": "success"}, client.task_log(DAG, run, "complete")
-        assert site.airflows("GET", f"{in_run}/batch/xcomEntries/return_value", token).json()["value"] == RECORDS
-        buttons = site.airflows("GET", f"{in_run}/complete/links", token).json()["extra_links"]
-        assert buttons["Strait"].endswith(f"/plugin/strait#/link/{link}")
+            states = end(client, dag, run)
+        assert states == {"complete": "success", "batch": "success"}, client.task_log(dag, run, "complete")
+    in_run = f"dags/{dag}/dagRuns/{run}/taskInstances"
+    token = site.token()
+    assert site.airflows("GET", f"{in_run}/batch/xcomEntries/return_value", token).json()["value"] == RECORDS
+    buttons = site.airflows("GET", f"{in_run}/complete/links", token).json()["extra_links"]
+    assert buttons["Strait"].endswith(f"/plugin/strait#/link/{link}")
+
+
+def test_a_release_waits_for_the_link_and_a_cut_over_moves_it(site: Site, link: str, tmp_path: Path):
+    write(site, datetime.now(UTC), RECORDS)
+    with started(site, "release") as (client, run):
+        eventually(
+            lambda: client.task_states("release", run).get("healthy") == "deferred",
+            what="the gate is closed while nothing replicates",
+            within_seconds=120,
+        )
+        with Control.of(site.links_file, link) as control, copying(control, tmp_path):
+            assert set(end(client, "release", run).values()) == {"success"}, client.task_log("release", run, "healthy")
+            with started(site, "cut_over") as (_, moving):
+                states = end(client, "cut_over", moving)
+                logs = [
+                    client.task_log("cut_over", moving, task)[-2000:]
+                    for task, state in states.items()
+                    if state != "success"
+                ]
+                assert (len(states), logs) == (5, [])
+    status = link_status(ConfiguredLink.load(site.links_file, link))
+    assert status.stopped
+    assert "cut-over" in status.stopped_by
