@@ -126,10 +126,12 @@ package: install ## Pack Strait and its libraries into one archive for the hosts
 	$(done)
 
 .PHONY: wheel
-wheel: $(INSTALLED) ## Build the package, build/strait-….whl; `pip install` it into any environment, with [airflow] or [kubernetes]
-	$(call step,wheel)
+wheel: $(INSTALLED) ## Build the package and the provider for Airflow, build/*.whl; `pip install` them into any environment
+	$(call step,wheels)
 	$(FIND_UV)
 	"$$uv" build --quiet --wheel --out-dir build .
+	rm -rf provider/build
+	"$$uv" build --quiet --wheel --out-dir build provider
 	ls build/*.whl
 	$(done)
 
@@ -140,13 +142,15 @@ REPOSITORY ?= $(filter https://%,$(shell git remote get-url origin 2>/dev/null))
 # Equal sources give equal files: the times in them are those of the commit, or 1980 outside of a checkout, and compiled code
 # has no paths.
 .PHONY: release
-release: $(INSTALLED) sbom ## Build what a release has into build/release: source archive, package, archive for clusters, bill of materials, checksums
+release: $(INSTALLED) sbom ## Build what a release has into build/release: source archive, package, provider, archive for clusters, bill of materials, checksums
 	$(call step,release)
 	$(FIND_UV)
 	rm -rf $(RELEASE)
 	mkdir -p $(RELEASE)
 	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) CFLAGS=-g0 STRAIT_REPOSITORY="$(REPOSITORY)"
 	"$$uv" build --quiet --out-dir $(RELEASE) .
+	rm -rf provider/build
+	"$$uv" build --quiet --wheel --out-dir $(RELEASE) provider
 	rm -f $(RELEASE)/.gitignore
 	# setuptools leaves the time and the user of the build in the source archive
 	for sources in $(RELEASE)/strait-*.tar.gz; do
