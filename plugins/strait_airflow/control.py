@@ -12,6 +12,7 @@ from strait.text import plural
 from strait.waiting import unix_ms
 from strait_airflow.noticing import ACTED, WORK, Acted, reasons_of
 from strait_airflow.steps import ASK, Run, Steps, begin, last
+from strait_airflow.stored import texts_of
 from strait_airflow.submitting import due_applications
 from strait_airflow.verdict import Failure
 from strait_airflow.watching import look_at
@@ -121,7 +122,7 @@ def apply(link: str, store: Store | None = None, *, may_ask: bool = False) -> tu
     from strait.errors import ApprovalMissing
     from strait.planning.review.text import proposal_text, shortened
 
-    known = {} if store is None else store.get(CLUSTERS, {})
+    known = {} if store is None else texts_of(store.get(CLUSTERS))
     with live_control(link, known) as control:
         proposal = control.propose()
         shown = proposal_text(proposal)

@@ -26,6 +26,7 @@ from strait_airflow.steps import (
     last,
     utc_text,
 )
+from strait_airflow.stored import notices_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset
@@ -44,7 +45,7 @@ def monitor(link: str, asset: "Asset", context: "Context") -> list[dict[str, Any
     from strait_airflow import control
     from strait_airflow.hours import emit_hours
 
-    notices = [event.extra["payload"] for event in _events(asset, context) if "payload" in event.extra]
+    notices = notices_of(event.extra for event in _events(asset, context))
     store, restart = context["asset_state_store"][asset], context["params"]["restart"]
     found = control.monitor(link, notices, store, _run(context), restart=restart)
     emit_hours(link, store, context)

@@ -13,6 +13,7 @@ from strait_airflow.assets import HOURS, hours_in, topic_of
 from strait_airflow.lineage import emit_lineage
 from strait_airflow.noticing import ACTED, Acted
 from strait_airflow.noticing import HOURS as FACT
+from strait_airflow.stored import is_time
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset
@@ -54,7 +55,7 @@ def next_hours(stored: Any) -> dict[str, Next]:
     """Return topic -> its next hour, from the asset's state."""
     found = {}
     for topic, pair in stored.items() if isinstance(stored, dict) else ():
-        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(one, int) for one in pair):
+        if isinstance(pair, list) and len(pair) == 2 and all(map(is_time, pair)):
             found[str(topic)] = Next(*pair)
     return found
 

@@ -4,8 +4,10 @@ A watch's findings are compared with those that runs last acted upon, which the 
 the triggerer is down or the DAG is paused, and a finding that a run could not resolve does not start a stream of runs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from strait_airflow.stored import object_of, texts_of, time_of, times_of
 
 FIRST_PAUSE_SECONDS = 15.0
 """Pause after a run that did not resolve the finding that woke it; doubled each time, up to `LONGEST_PAUSE_SECONDS`."""
@@ -85,15 +87,15 @@ class Acted(NamedTuple):
         if not isinstance(stored, dict):
             return cls()
         acting = {
-            run: Acting(_number(one.get("began_ms")), _texts(one.get("seen")))
-            for run, one in _object(stored.get("acting")).items()
+            run: Acting(time_of(one.get("began_ms")), texts_of(one.get("seen")))
+            for run, one in object_of(stored.get("acting")).items()
             if isinstance(one, dict)
         }
         held, times = (
-            _numbers(stored.get("held")),
-            [_number(stored.get(key)) for key in ("planned_at_ms", "seen_at_ms")],
+            times_of(stored.get("held")),
+            [time_of(stored.get(key)) for key in ("planned_at_ms", "seen_at_ms")],
         )
-        return cls(_texts(stored.get("seen")), str(stored.get("failed", "")), held, acting, *times)
+        return cls(texts_of(stored.get("seen")), str(stored.get("failed", "")), held, acting, *times)
 
     def data(self) -> dict[str, Any]:
         acting = {run: {"began_ms": one.began_ms, "seen": dict(one.seen)} for run, one in self.acting.items()}
@@ -139,7 +141,7 @@ class Judged(NamedTuple):
         """Return the value that `data` was called on; an empty one for any other stored data."""
         if not isinstance(stored, dict):
             return cls()
-        known, ended, red = (_numbers(stored.get(key)) for key in ("known", "ended", "red"))
+        known, ended, red = (times_of(stored.get(key)) for key in ("known", "ended", "red"))
         planning = stored.get("planning")
         unplanned = tuple(map(str, planning)) if isinstance(planning, list) else ()
         return cls(known, str(stored.get("attention", "")), stored.get("failed") is True, ended, red, unplanned)
@@ -288,23 +290,3 @@ def reasons_of(notices: Sequence[Mapping[str, Any]]) -> list[str]:
         for reason in notice["reasons"]:
             lines[str(reason) if reason in newest else f"over: {reason}"] = None
     return list(lines)
-
-
-def _object(stored: Any) -> Mapping[str, Any]:
-    return stored if isinstance(stored, dict) else {}
-
-
-def _texts(stored: Any) -> dict[str, str]:
-    return {name: value for name, value in _object(stored).items() if isinstance(value, str)}
-
-
-def _numbers(stored: Any) -> dict[str, int]:
-    return dict(_entries(stored))
-
-
-def _entries(stored: Any) -> Iterator[tuple[str, int]]:
-    return ((name, value) for name, value in _object(stored).items() if isinstance(value, int))
-
-
-def _number(stored: Any) -> int:
-    return stored if isinstance(stored, int) else 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.listeners import hookimpl
 
 from strait_airflow.foreign_text import as_markdown
+from strait_airflow.stored import notices_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,7 +77,7 @@ def _notices(dag_run: "DagRun") -> list[Any]:
 
     events = [event for event in dag_run.consumed_asset_events if is_watch(event.asset.name)]
     ordered = sorted(events, key=lambda event: (event.timestamp, event.id))
-    return [event.extra["payload"] for event in ordered if "payload" in (event.extra or {})]
+    return notices_of(event.extra for event in ordered)
 
 
 def _people(dag_run: "DagRun") -> list[str]:

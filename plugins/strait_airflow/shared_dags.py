@@ -16,6 +16,8 @@ from strait_airflow.settings import AUDIT_DAG, FAILOVER_DAG, PAUSE_DAG, QUARANTI
 
 SHARED = frozenset({PAUSE_DAG, QUARANTINE_DAG, FAILOVER_DAG, AUDIT_DAG, REHEARSAL_DAG})
 _EVERY = "~"  # Airflow's wildcard: the body names the DAGs
+_LISTING = re.compile(r"dagRuns(/[^/]+/taskInstances)?/list")
+"""Searches, which are POST requests. The key of an XCom may end in the same way."""
 _RUNS = re.compile(r"/dags/(?P<dag>[^/]+)/(?P<rest>dagRuns|dagRuns/.+|clear\w+|taskInstances(?:/.+)?)/?$")
 
 
@@ -27,7 +29,8 @@ class LinkRights:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         found = _RUNS.search(scope["path"]) if scope["type"] == "http" and scope["method"] != "GET" else None
-        if found is None or found["dag"] not in {*SHARED, _EVERY} or found["rest"].endswith("/list"):
+        reads = scope.get("method") == "POST" and found is not None and _LISTING.fullmatch(found["rest"])
+        if found is None or found["dag"] not in {*SHARED, _EVERY} or reads:
             await self._app(scope, receive, send)
             return
         from fastapi import HTTPException, Request

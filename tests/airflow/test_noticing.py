@@ -4,7 +4,11 @@ import itertools
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from strait.text import utc
+from strait_airflow.hours import next_hours
 from strait_airflow.noticing import (
     ACTING_MOST_MS,
     ATTENTION_PAUSE_SECONDS,
@@ -18,6 +22,8 @@ from strait_airflow.noticing import (
     Noticing,
 )
 from strait_airflow.run_notes import NOTE_CHARACTERS, note_of
+from strait_airflow.stored import notices_of
+from strait_airflow.triggers import _payload
 
 pytestmark = pytest.mark.core
 
@@ -188,6 +194,59 @@ def test_what_was_acted_upon_is_stored_and_nonsense_there_counts_as_nothing():
     )
     assert Acted.of(json.loads(json.dumps(acted.data()))) == acted
     assert [Acted.of(stored) for stored in (None, "x", 5, {"seen": 3})] == [Acted()] * 4
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*Acted().data(), *Judged().data(), "began_ms", "x"]), inner, max_size=6)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_whatever_a_user_writes_into_the_state_of_the_asset_no_run_and_no_watch_fails(stored):
+    acted, judged = Acted.of(stored), Judged.of(stored)
+    json.dumps([acted.data(), judged.data()])
+    for time_ms in (
+        acted.planned_at_ms,
+        acted.seen_at_ms,
+        *acted.held.values(),
+        *judged.known.values(),
+        *judged.red.values(),
+    ):
+        utc(time_ms)
+    for hour in next_hours(stored).values():
+        utc(hour.expected), utc(hour.confirmed)
+    noticing = Noticing(acted, judged)
+    noticing.due(QUIET, DEAD, 0.0, 1_000)
+    assert next_hours({"orders": [10**30, 0], "sales": [3_600_000, 7_200_000]}) == {"sales": (3_600_000, 7_200_000)}
+
+
+def test_an_event_that_a_user_has_made_is_no_notice_of_the_watch():
+    told = {
+        "reasons": ["the settings have changed"],
+        "plan": False,
+        "silent": ["default"],
+        "at_ms": 5,
+        "seen": {"settings": "s"},
+    }
+    payload = _payload(["settings"], QUIET, {}, ["default"], new=False)
+    assert notices_of([{"payload": told}, {"payload": payload}]) == [told, payload]
+    others = [
+        None,
+        5,
+        {},
+        {"payload": None},
+        {"payload": {}},
+        {"payload": {**told, "at_ms": 10**30}},
+        {"payload": {**told, "reasons": 1}},
+    ]
+    assert notices_of(others) == []
+    forged = {**told, "plan": "no", "silent": [1, {}], "seen": {"settings": [1], "source": "t"}}
+    assert notices_of([{"payload": forged}]) == [{**told, "plan": True, "silent": [], "seen": {"source": "t"}}]
 
 
 def test_a_note_has_as_many_reasons_as_airflows_column_has_room_for():

@@ -112,6 +112,13 @@ def test_earlier_runs_may_be_of_any_link(client: TestClient, monkeypatch: pytest
     assert statuses() == [200] * 4
 
 
+def test_what_only_looks_like_a_search_is_none(client: TestClient) -> None:
+    task = "/api/v2/dags/strait-failover/dagRuns/r/taskInstances/t"
+    assert client.patch(f"{task}/xcomEntries/x/list", json={"value": 1}).status_code == 403
+    assert client.patch("/api/v2/dags/strait-failover/dagRuns/list", json={"state": "queued"}).status_code == 403
+    assert client.post("/api/v2/dags/strait-failover/dagRuns/~/taskInstances/list", json={}).status_code == 200
+
+
 def test_everything_else_is_airflows(client: TestClient) -> None:
     assert trigger(client, "another", {"link": "payments"}) == 200
     assert client.get("/api/v2/dags/strait-pause/dagRuns").status_code == 200

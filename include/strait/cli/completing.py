@@ -61,9 +61,7 @@ def _topics(link: "ConfiguredLink") -> Iterable[str]:
     topics = link.settings.topics
 
     def of_source() -> Iterable[str]:
-        with link.admin("source") as admin:
-            listed = admin.partition_counts()
-        return [name for name in listed if selects(topics, name)]
+        return [name for name in link.admin("source").partition_counts() if selects(topics, name)]
 
     return {*topics.include, *_in_time(of_source)}
 

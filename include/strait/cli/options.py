@@ -15,7 +15,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
-from strait.cli.completing import DEFAULT_FILE, TYPED, links_that_start_with, topics_that_start_with
+from strait.cli.completing import DEFAULT_FILE as DEFAULT_FILE
+from strait.cli.completing import TYPED, links_that_start_with, topics_that_start_with
 from strait.cli.printing import echo, write_json
 from strait.errors import ConfigError
 from strait.text import bytes_per_second
