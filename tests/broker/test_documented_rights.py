@@ -12,12 +12,14 @@ from confluent_kafka.admin import AdminClient, NewTopic, ResourceType
 
 from strait.config import links
 from strait.config.naming import history_topic, ledger_topic
+from strait.control.link_rights import link_rights
 from strait.control.plane import Control
 from strait.control.registration import register
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.reasons import Reason
+from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Registration
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, decided, documented, grant, withdraw
@@ -37,6 +39,11 @@ class Copy:
     control: Control
     topic: str
     copy: str
+    file: links.LinksFile
+
+    def lacking(self) -> tuple[str, ...]:
+        """As `strait doctor` shows it."""
+        return link_rights(ConfiguredLink.of(self.file, self.link.name)).lacking
 
     def until_equal(self) -> None:
         wanted = sum(ends(self.link.source, self.topic, PARTITIONS))
@@ -102,7 +109,7 @@ def running(secured: Secured, folder: Path, topic: str) -> Iterator[Copy]:
     with Control(file, name) as control:
         assert control.apply().plan.waiting == ()
         with link.slot_thread():
-            yield Copy(link, control, topic, copy)
+            yield Copy(link, control, topic, copy, file)
 
 
 def user_of(link: str, end: str) -> str:
@@ -147,14 +154,14 @@ def _for_bad_days(right: Right, link: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("end", "operation", "reason"),
+    ("end", "operation", "reason", "lacks"),
     [
-        ("source", "READ", Reason.SOURCE_DENIED),
-        ("destination", "WRITE", Reason.DESTINATION_DENIED),
+        ("source", "READ", Reason.SOURCE_DENIED, "{topic} (source), which does not exist or needs DESCRIBE"),
+        ("destination", "WRITE", Reason.DESTINATION_DENIED, "WRITE on {topic} (destination)"),
     ],
 )
 def test_copying_goes_on_when_a_right_that_was_withdrawn_is_given_back(
-    secured: Secured, tmp_path: Path, topic: str, end: str, operation: str, reason: Reason
+    secured: Secured, tmp_path: Path, topic: str, end: str, operation: str, reason: Reason, lacks: str
 ) -> None:
     with running(secured, tmp_path, topic) as it:
         produce(it.link, topic, 300)
@@ -165,9 +172,11 @@ def test_copying_goes_on_when_a_right_that_was_withdrawn_is_given_back(
             withdraw(cluster, user_of(it.link.name, end), [right])
             produce(it.link, topic, 300)
             it.until_all_wait(reason)
+            eventually(lambda: it.lacking() == (lacks.format(topic=right.name),), what=lambda: f"{it.lacking()}")
             if end == "destination":  # what the source holds can still be seen, and what of it is missing
                 assert [row.lag_records for row in it.control.status().partitions] == [150, 150]
             grant(cluster, user_of(it.link.name, end), [right])
             it.until_equal()
             it.until_caught_up()
+            eventually(lambda: it.lacking() == (), what=lambda: f"{it.lacking()}")
     it.assert_equal()

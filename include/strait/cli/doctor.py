@@ -9,19 +9,23 @@ import typer
 from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption
 from strait.cli.tables import plain_table
 from strait.cli.validate import surveys
-from strait.config.links import load
+from strait.config.links import LinksFile, load
+from strait.control.link_rights import link_rights
 from strait.embedded.airflow_health import components_at
-from strait.errors import ConfigError, SetupError
+from strait.errors import ConfigError, SetupError, StraitError
 from strait.launch.host import Check, Verdict, checks
 from strait.net.survey import Surveyed
+from strait.state.link_handle import ConfiguredLink
 from strait.text import plural
+
+_NAMED = 5  # missing permissions that are named
 
 
 def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
     """Check this host, the links file and its clusters, and suggest remedies.
 
-    Also checks Airflow's components if `AIRFLOW__API__BASE_URL` has its address. Of the clusters, only the requests that their brokers serve are checked. Exits with 1 if a requirement of Strait is
-    missing; warnings do not count.
+    Also checks Airflow's components if `AIRFLOW__API__BASE_URL` has its address. Of the clusters, the requests that their
+    brokers serve and the permissions on each link's topics are checked. Exits with 1 if a requirement of Strait is missing; warnings do not count.
     """
     found = [*checks(Path.cwd()), *_airflow(), *_links(config)]
     if output.structured:
@@ -63,8 +67,30 @@ def _links(config: Path) -> Iterator[Check]:
         yield Check("links file", Verdict.FAILED, str(error), "correct it, then run `strait validate`")
         return
     yield Check("links file", Verdict.OK, f"{config}: {', '.join(sorted(file.links))}")
+    answering: dict[tuple[str, str], bool] = {}
     for cluster, end, surveyed in surveys(file, sorted(file.links)):
+        answering[cluster, end] = surveyed.copies
         yield _cluster(f"{cluster} as {end}", surveyed)
+    for name, link in sorted(file.links.items()):
+        if answering[link.source, "source"] and answering[link.destination, "destination"]:
+            yield _rights(file, name)
+
+
+def _rights(file: LinksFile, name: str) -> Check:
+    subject = f"rights of {name}"
+    try:
+        found = link_rights(ConfiguredLink.of(file, name))
+    except StraitError as error:
+        return Check(subject, Verdict.WARNING, error.message, error.hint)
+    if not found.lacking:
+        return Check(subject, Verdict.OK, plural(found.topics, "topic"))
+    more = f", and {len(found.lacking) - _NAMED} more" if len(found.lacking) > _NAMED else ""
+    return Check(
+        subject,
+        Verdict.FAILED,
+        f"lacks {'; '.join(found.lacking[:_NAMED])}{more}",
+        "grant this to the link's principal",
+    )
 
 
 def _cluster(subject: str, surveyed: Surveyed) -> Check:
