@@ -171,3 +171,32 @@ def test_figures_are_made_when_somebody_reads_them_and_stay_when_all_is_drawn_an
     drawn(scripts, POINTS)
     assert figures.locator("tbody tr").count() == 3, "at once, or the page would jump"
     assert scripts.locator("#figures-Lag tbody tr").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("detail", "said"),
+    [
+        ('{"detail": "Forbidden"}', "Airflow does not allow you to do this; ask its administrator."),
+        ("<html>", "Airflow does not allow you to do this; ask its administrator."),
+        (
+            '{"detail": "link l: you may not change Variable strait_topics_l"}',
+            "Airflow does not allow you to do this: link l: you may not change Variable strait_topics_l; ask its "
+            "administrator.",
+        ),
+    ],
+)
+def test_what_is_not_allowed_is_named_if_the_answer_names_it(scripts: Page, detail: str, said: str) -> None:
+    scripts.route("**/api/v1/links", lambda route: route.fulfill(status=403, body=detail))
+    asked = "async () => (await import('./dom.js')).ask('links').catch((error) => error.message)"
+    assert scripts.evaluate(asked) == said
+
+
+def test_an_empty_list_has_no_pages(scripts: Page) -> None:
+    paged = """async (total) => {
+      const { listing, pager } = await import("./paging.js");
+      const made = pager(listing("rows-", {}), total, () => {});
+      document.getElementById("main").replaceChildren(made);
+      return [made.checkVisibility(), made.textContent];
+    }"""
+    assert scripts.evaluate(paged, 0)[0] is False
+    assert scripts.evaluate(paged, 3) == [True, "Previous 1–3 of 3 Next"]
