@@ -46,6 +46,7 @@ from strait.engine.slot import run_slot
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition as Partition
 from strait.spark.audit_task import give_way
+from support.reaper import leave_nothing
 
 TOPIC, LIVE = "audited", "live"
 LINK = "a-to-b"
@@ -67,6 +68,7 @@ class Measured(NamedTuple):
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=400_000)
     parser.add_argument("--bytes", type=int, default=1000)

@@ -28,6 +28,7 @@ from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups
 from strait.state.link_handle import ConfiguredLink
 from support.links.engine_link import EngineLink
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "results-consumer-groups.md"
 INTRODUCTION = (
@@ -68,6 +69,7 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=5000)
     parser.add_argument("--partitions", type=int, default=100)

@@ -38,6 +38,7 @@ from strait.launch import processes
 from strait.launch.local import LocalLauncher
 from strait.state.reader import StateReader
 from support.fixtures.airflow import launch
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "results-control-loop.md"
 TOPICS_OF_OTHERS = 100
@@ -271,6 +272,7 @@ def manual_runs(running: Loop, link: str, _: int) -> float:
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--links", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=10.0)

@@ -28,6 +28,8 @@ from pathlib import Path
 
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 from mm2 import load, strait_runner
 from mm2.copier import Running, running
 from mm2.drain import watch
@@ -36,6 +38,7 @@ from mm2.relay import measure_relay
 from mm2.topics import Topics
 from mm2.workloads import Drain, choose
 from strait.embedded.kafka import Cluster
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "profile.md"
 HEAD = """# Where the CPU of a copied GB goes
@@ -176,6 +179,7 @@ def section(found: Profile, workload: Drain, relay: float) -> str:
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", default="1kib-lz4")
     parser.add_argument("--scale", type=float, default=1.0)

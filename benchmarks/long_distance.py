@@ -27,6 +27,7 @@ from mm2.topics import Topics
 from support.kafka.log_ends import ends
 from support.kafka.records import assert_copied
 from support.links.far import FarCluster, FarLink, running
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "results-long-distance.md"
 BATCH_BYTES = 128 << 10
@@ -97,6 +98,7 @@ def measure(megabytes: int, round_trip_seconds: float, rounds: int) -> list[str]
 
 
 def main() -> None:
+    leave_nothing()
     options = argparse.ArgumentParser(description="Rate of one partition over a long way, against a short one.")
     options.add_argument("--megabytes", type=int, default=1000)
     options.add_argument("--round-trip-ms", type=float, default=100.0)

@@ -27,6 +27,7 @@ from strait.state.schema import Budget
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.links.engine_link import EngineLink
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "results-many-partitions.md"
 INTRODUCTION = (
@@ -93,6 +94,7 @@ def budget_ratio(source: Cluster, destination: Cluster, folder: Path, rate: int,
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, default=1000)
     parser.add_argument("--brokers", type=int, default=1)

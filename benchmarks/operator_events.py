@@ -27,6 +27,7 @@ from strait.embedded.airflow_client import Json
 from strait.errors import SetupError
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
+from support.reaper import leave_nothing
 
 LINK, ASKED = "shop", "asked"
 USERS = {"admin": "right"}
@@ -52,6 +53,7 @@ class Event(NamedTuple):
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="events whose title contains this")
     parser.add_argument(

@@ -27,6 +27,7 @@ from measuring import append_table
 from strait.exporter.observation import Observation
 from support.pictures import page as made
 from support.pictures import scenes
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).with_name("results-page.md")
 HEAD = (
@@ -62,6 +63,7 @@ _MEASURE = """(wanted) => {
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--links", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=10_000, help="of one link; the others have 20 each")

@@ -26,6 +26,7 @@ from strait.state.reader import StateReader
 from strait.state.report_records import LATENCY_BOUNDS_MS
 from support.fixtures.waiting import eventually
 from support.links.engine_link import EngineLink
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "results-pools.md"
 INTRODUCTION = (
@@ -154,6 +155,7 @@ SCENARIOS: dict[str, tuple[Callable[[Scene, int], None], int]] = {
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=SCENARIOS)
     parser.add_argument("--links", type=int, help="default: 20, in trickle 100")

@@ -26,6 +26,7 @@ from strait.launch.local import LocalLauncher
 from support.fixtures.waiting import eventually
 from support.links.engine_link import EngineLink
 from support.links.taking_over import take_over
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "results-standby.md"
 INTRODUCTION = (
@@ -61,6 +62,7 @@ def standing_by(link: EngineLink) -> float:
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
     kills = parser.parse_args().kills

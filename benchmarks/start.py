@@ -23,9 +23,12 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 from measuring import add_row
 from mm2.strait_runner import command
 from strait.embedded.kafka import Cluster
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "results-start.md"
 INTRODUCTION = (
@@ -106,6 +109,7 @@ def _end(client: AdminClient, asked: dict[TopicPartition, OffsetSpec]) -> int:
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", type=Path, help="another checkout of Strait")

@@ -29,6 +29,7 @@ from mm2.topics import Topics
 from mm2.workloads import PARTITIONS
 from strait.embedded.kafka import Cluster
 from support.links.engine_link import EngineLink
+from support.reaper import leave_nothing
 
 RESULTS = Path(__file__).parent / "results-transactions.md"
 RECORDS = 100
@@ -118,6 +119,7 @@ def measure(transactions: int, rounds: int) -> list[str]:
 
 
 def main() -> None:
+    leave_nothing()
     options = argparse.ArgumentParser(description="What transactions at the source cost the copy.")
     options.add_argument("--transactions", type=int, default=1500)
     options.add_argument("--rounds", type=int, default=3)

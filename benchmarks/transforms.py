@@ -42,6 +42,7 @@ from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.links.links import Link
 from support.links.transforming import kill, parts, started
+from support.reaper import leave_nothing
 from transform_scene import LATENCY_RATE, PARTITIONS, VALUES, Drained, Scene, drained, fill, latencies, tree_of, trickle
 
 RESULTS = Path(__file__).with_name("results-transforms.md")
@@ -207,6 +208,7 @@ HEADS = {
 
 
 def main() -> None:
+    leave_nothing()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=list(HEADS))
     parser.add_argument("--records", type=int, default=600_000)

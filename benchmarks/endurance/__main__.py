@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from endurance import results
 from endurance.scenario import Sizes
 from endurance.scenarios import SCENARIOS
+from support.reaper import leave_nothing
 
 
 def main() -> int:
@@ -28,6 +29,7 @@ def main() -> int:
             sizes = ", ".join(f"--{_spelled(one)} {getattr(scenario.sizes, one):g}" for one in scenario.matters)
             sys.stdout.write(f"{name:12} {scenario.about}\n{'':12} {sizes}\n")
         return 0
+    leave_nothing()
     given = {field.name: value for field in fields(Sizes) if (value := getattr(options, field.name)) is not None}
     missed = [name for name in options.scenario or SCENARIOS if not _run(name, given, record=not options.no_record)]
     if missed:

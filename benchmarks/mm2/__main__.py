@@ -1,10 +1,9 @@
 """`make bench`: Strait and MirrorMaker 2 side by side on this machine."""
 
-import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,6 +15,7 @@ from mm2.progress import Steps
 from mm2.run import COPIERS, Options, run
 from strait.cli.main import run_command
 from strait.cli.options import Output
+from support.reaper import leave_nothing
 
 
 class Part(StrEnum):
@@ -59,7 +59,7 @@ def bench(
         brokers=brokers,
         tls=tls,
     )
-    signal.signal(signal.SIGTERM, _leave)
+    leave_nothing()
     with Steps() as steps:
         results = run(options, steps)
     if as_json:
@@ -68,11 +68,6 @@ def bench(
         report.show(results, Console(width=None if sys.stdout.isatty() else 140))
     if record:
         report.record(results, report.results_file())
-
-
-def _leave(number: int, _: object) -> NoReturn:
-    """Unwind, so that processes are ended and files removed."""
-    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

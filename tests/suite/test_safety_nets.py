@@ -1,6 +1,7 @@
 """The nets under the suite: runs that should fail, do."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,20 +9,34 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.fixtures.running import look_at
+from support.fixtures.waiting import eventually
+
 SUPPORT = Path(__file__).parents[1]
 
 
 def run_pytest(folder: Path, source: str, *options: str | Path, ci: str = "") -> subprocess.CompletedProcess[str]:
+    command, environment = pytest_command(folder, source, *options, ci=ci)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def pytest_command(
+    folder: Path, source: str, *options: str | Path, ci: str = ""
+) -> tuple[list[str | Path], dict[str, str]]:
     file = folder / "test_sample.py"
     file.write_text(source, encoding="utf-8")
     plugins = ("-p", "support.fixtures.no_skips", "-p", "support.fixtures.no_leftovers")
-    return subprocess.run(
+    return (
         [sys.executable, "-m", "pytest", *plugins, "-c", os.devnull, "--rootdir", folder, *options, file],
-        env=os.environ | {"PYTHONPATH": str(SUPPORT), "CI": ci},
-        capture_output=True,
-        text=True,
-        check=False,
+        os.environ | {"PYTHONPATH": str(SUPPORT), "CI": ci},
     )
+
+
+def running(pid: int) -> bool:
+    try:
+        return bool(list(look_at([psutil.Process(pid)])))
+    except psutil.NoSuchProcess:
+        return False
 
 
 SKIPPED = """
@@ -68,7 +83,7 @@ def test_a_process_left_behind_fails_the_run_and_is_ended(tmp_path):
     pid = int(pid_file.read_text(encoding="ascii"))
     assert done.returncode == 1, done.stdout
     assert f"{pid}: sleep 300" in done.stdout
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert not running(pid)
 
 
 def test_what_a_worker_leaves_behind_fails_the_run_once_and_is_ended(tmp_path):
@@ -77,7 +92,7 @@ def test_what_a_worker_leaves_behind_fails_the_run_once_and_is_ended(tmp_path):
     pid = int(pid_file.read_text(encoding="ascii"))
     assert done.returncode == 1, done.stdout
     assert done.stdout.count(f"{pid}: sleep 300") == 1, done.stdout
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert not running(pid)
 
 
 CRASHED = (
@@ -117,3 +132,34 @@ def test_a_skipped_integration_test_fails_a_run_of_workers_too(tmp_path):
     done = run_pytest(tmp_path, SKIPPED, "-n", "2", ci="true")
     assert done.returncode == 1, done.stdout
     assert "skipped, which is not allowed here: Skipped: no broker here" in done.stdout
+
+
+ENDED = """
+import os, subprocess, time
+from pathlib import Path
+import pytest
+@pytest.fixture
+def cleaned():
+    yield
+    Path("{folder}/cleaned").touch()
+def test_that_waits(cleaned):
+    shell = "sleep 300 & echo $! > {folder}/pid.new; mv {folder}/pid.new {folder}/pid"
+    subprocess.run(["sh", "-c", shell], stdout=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_process(
+    tmp_path: Path, number: signal.Signals, workers: tuple[str, ...]
+) -> None:
+    command, environment = pytest_command(tmp_path, ENDED.format(folder=tmp_path), *workers)
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as run:
+        eventually((tmp_path / "pid").exists, what="the test has started its process")
+        left = int((tmp_path / "pid").read_text())
+        run.send_signal(number)
+    eventually(lambda: not running(left), what="its process has been ended")
+    assert run.returncode in (-signal.SIGKILL, 128 + signal.SIGTERM)
+    if number == signal.SIGTERM and not workers:
+        assert (tmp_path / "cleaned").exists(), "fixtures were not left in order"
