@@ -29,7 +29,7 @@ class CompressedCluster(JumpingCluster):
 
     def __init__(self, directory: Path, seconds_ago: int, **settings: Any) -> None:
         super().__init__(directory, properties=CLEANS_OFTEN, **settings)
-        self.set_clock(-seconds_ago)
+        self.jump(-seconds_ago)
 
 
 class Clock:
@@ -47,7 +47,7 @@ class Clock:
         """Let time pass, on the clusters too, but not beyond the present."""
         self._behind = max(0, self._behind - seconds)
         for cluster in self._clusters:
-            cluster.set_clock(-self._behind)
+            cluster.jump(-self._behind)
 
     @contextmanager
     def in_force(self) -> Iterator[None]:

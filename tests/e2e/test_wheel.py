@@ -20,7 +20,7 @@ from support.kafka.topics import create, exists, produce
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
 RECORDS = 1000
-TESTS_OWN = {"pytest", "ruff", "mypy", "playwright", "hypothesis", "import-linter", "libfaketime"}
+TESTS_OWN = {"pytest", "ruff", "mypy", "playwright", "hypothesis", "import-linter"}
 OPTIONAL = {"apache-airflow", "kubernetes", "aws-msk-iam-sasl-signer-python"}
 
 
