@@ -3,10 +3,10 @@
 import time
 from pathlib import Path
 
+from endurance.brokers import running
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from strait.embedded.kafka import Cluster
-from support.fixtures.clusters import running
 from support.links.far import FarCluster
 
 _MOST_SECONDS = 10.0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from endurance.audited_link import RECORDS, audited_link, in_batches
+from endurance.brokers import running
 from endurance.scenario import Finding, Say, Sizes
 from strait.embedded.kafka import Cluster
 from strait.wire.records import Record
@@ -35,7 +36,8 @@ class Named(NamedTuple):
 def faults(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
     """On both sides of a link's copy, on disk; and in a copy that another tool has written."""
     chance = random.Random(sizes.seed)
-    with Cluster(folder / "source") as source, Cluster(folder / "destination") as destination:
+    source, destination = Cluster(folder / "source"), Cluster(folder / "destination")
+    with running(source, destination):
         found = [*_of_a_link(sizes, folder, source, destination, chance, say)]
         found += _of_another_tool(sizes, source, destination, chance, say)
     return found

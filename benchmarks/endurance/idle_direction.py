@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from endurance.backlog import fill
+from endurance.brokers import watched
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from support.links.far import FarCluster, running
@@ -17,7 +18,7 @@ def idle_direction(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
     """The link copies from an idle cluster to the busy one, whose own producers write into the same topics."""
     idle, busy = FarCluster(folder / "idle"), FarCluster(folder / "busy")
     topics = {_TOPIC: sizes.partitions}
-    with running(idle, busy):
+    with running(idle, busy), watched(idle, busy):
         rules = {"topics": {"include": [_TOPIC], "rules": [{"match": ".*", "on_foreign": "expect"}]}}
         link = RigLink("back", idle, busy, folder, topics, more=rules)
         link.begin()

@@ -6,13 +6,13 @@ import subprocess
 import time
 from pathlib import Path
 
+from endurance.brokers import running
 from endurance.processes import STRAIT
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from endurance.trickle_source import latency
 from mm2.latency import LatencyFigures
 from strait.embedded.kafka import Cluster
-from support.fixtures.clusters import running
 
 _OFTEN_SECONDS, _NEVER_SECONDS = 10, 86_400
 _MOST_TIMES = 1.5

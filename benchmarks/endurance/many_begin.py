@@ -3,12 +3,12 @@
 import time
 from pathlib import Path
 
+from endurance.brokers import running
 from endurance.comparing import compare
 from endurance.processes import memory_mb
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from strait.embedded.kafka import Cluster
-from support.fixtures.clusters import running
 
 _MOST_SECONDS_TO_COPY_ALL = 30.0
 _HEAP_MIB = 1536

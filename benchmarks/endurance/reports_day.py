@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from endurance.aged_slot import AgedSlot
+from endurance.brokers import running
 from endurance.compressed_time import Clock, CompressedCluster
 from endurance.processes import Cost
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
-from support.fixtures.clusters import running
 
 _MOST_SECONDS = 5.0
 _MOST_MB = 300.0

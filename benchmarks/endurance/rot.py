@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from endurance.audited_link import audited_link
+from endurance.brokers import running
 from endurance.scenario import Finding, Say, Sizes
 from strait.embedded.kafka import Cluster
 from support.kafka.rot import rot_in
@@ -16,9 +17,9 @@ def rot(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
     """In each turn a bit of one batch in each partition changes, on one side, and is changed back."""
     chance = random.Random(sizes.seed)
     problems: list[str] = []
+    source, destination = Cluster(folder / "source"), Cluster(folder / "destination")
     with (
-        Cluster(folder / "source") as source,
-        Cluster(folder / "destination") as destination,
+        running(source, destination),
         audited_link("rot", _TOPIC, sizes.partitions, folder, source, destination, chance) as audit,
     ):
         for turn in range(sizes.turns):

@@ -9,11 +9,11 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from endurance.backlog import RECORD_BYTES, fill
+from endurance.brokers import running
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from strait.embedded.kafka import Cluster
 from strait.net.handshake import CLIENT_ID
-from support.fixtures.clusters import running
 from support.fixtures.waiting import eventually
 from support.kafka.administration import put_on, quotas
 from support.kafka.log_ends import LogEnds

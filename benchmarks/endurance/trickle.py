@@ -5,13 +5,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from endurance.brokers import running
 from endurance.processes import cpu_seconds, memory_mb, share_of_core
 from endurance.rig_link import RigLink
 from endurance.scenario import Finding, Say, Sizes
 from endurance.trickle_source import latency
 from mm2.latency import LatencyFigures
 from strait.embedded.kafka import Cluster
-from support.fixtures.clusters import running
 from support.links.far import FarCluster
 from support.proxy.proxy import FETCH
 

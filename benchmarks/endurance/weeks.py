@@ -7,13 +7,13 @@ from pathlib import Path
 import psutil
 
 from endurance.aged_slot import AgedSlot
+from endurance.brokers import running
 from endurance.compressed_time import Clock, CompressedCluster
 from endurance.old_state import write_old_checkpoints
 from endurance.processes import Cost, cpu_seconds, memory_mb, share_of_core
 from endurance.rig_link import STATE_TOPICS, RigLink
 from endurance.scenario import Finding, Say, Sizes
 from endurance.trickle_source import trickling
-from support.fixtures.clusters import running
 from support.fixtures.waiting import eventually
 from support.links.exporting import exporter
 
