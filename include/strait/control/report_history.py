@@ -107,12 +107,12 @@ def reports_between(
     since_ms: int,
     until_ms: int,
     *,
-    wanted: Callable[[bytes], bool] = lambda _: True,
+    wanted: Callable[[bytes, bytes], bool] = lambda _, __: True,
 ) -> Iterator[SlotReport | GroupSyncReport]:
     """Yield the reports of a time range, in order; unreadable records are skipped.
 
     Args:
-        wanted: filters by the key of a record; others are not decoded.
+        wanted: filters by key and value of a record; others are not decoded.
 
     Raises:
         ClusterUnavailable, NotAuthorized
@@ -120,9 +120,10 @@ def reports_between(
     for message in read_topic(properties, cluster, naming.reports_topic(link), since_ms=since_ms):
         if message.timestamp()[1] >= until_ms:
             return
-        if wanted(message.key() or b""):
+        key, value = message.key() or b"", message.value() or b""
+        if wanted(key, value):
             with contextlib.suppress(Unreadable):
-                yield decode_report(message.key(), message.value() or b"")
+                yield decode_report(key, value)
 
 
 def history_points(

@@ -103,8 +103,13 @@ class LastWordsRead:
         self.words[place], self._known_ms[place] = word, (position_ms, end_ms, state_ms)
 
     @property
+    def open(self) -> frozenset[TopicPartition]:
+        """The partitions about which earlier reports can add something."""
+        return frozenset(place for place, word in self.words.items() if not word.known or word.seen_ms < 0)
+
+    @property
     def complete(self) -> bool:
-        """Whether earlier reports cannot add anything: of each partition, position and end are known, and it was either
+        """Whether earlier reports are not needed: of each partition, position and end are known, and it was either
         reported while the source was read, or already waiting."""
         return all(word.known and (word.seen_ms >= 0 or word.waiting) for word in self.words.values())
 

@@ -4,13 +4,15 @@ A key has exactly one byte form, because compaction compares bytes.
 """
 
 import json
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from strait.json_text import value_of
+from strait.model import TopicPartition
 from strait.state import bounds
 from strait.state.audit_records import Audit, TopicResult
 from strait.state.failover_records import Failover
@@ -45,6 +47,7 @@ _V = 1
 _SHOWN = 200  # maximum characters of foreign text in an error
 _KEY_BYTES = 8_000  # a few names of at most 249 characters, and an application's of 2,000
 _OURS = b'{"v":%d,' % _V
+_ROW = re.compile(rb'"topic":"([a-zA-Z0-9._-]{1,249})","partition":([0-9]{1,10}),')
 Value = TypeVar(
     "Value",
     Plan,
@@ -252,6 +255,16 @@ def _version(raw_value: bytes) -> object:
 def is_of_groups(key: bytes) -> bool:
     """Return whether a record of the reports topic is a consumer group report."""
     return key.startswith(b'{"consumer_groups":')
+
+
+class Naming:
+    """Whether a slot's report has a row of one of some partitions, without decoding it, in a tenth of the time."""
+
+    def __init__(self, places: Iterable[TopicPartition]) -> None:
+        self._places = {(place.topic.encode(), b"%d" % place.partition) for place in places}
+
+    def __call__(self, raw_value: bytes) -> bool:
+        return not self._places.isdisjoint(_ROW.findall(raw_value))
 
 
 def decode_report(raw_key: bytes | None, raw_value: bytes) -> SlotReport | GroupSyncReport:

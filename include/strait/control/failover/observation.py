@@ -1,6 +1,5 @@
 """Queries to both clusters for the steps of a failover."""
 
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,10 +9,10 @@ from strait.config.consumer_groups import GroupFilter
 from strait.consumer_groups.shadow import with_refusals
 from strait.consumer_groups.sync import GroupSync
 from strait.control.failover.journal import Journal
+from strait.control.failover.last_words import read_last_words
 from strait.control.held_elsewhere import HeldRecords, links_beside
 from strait.control.link_status import LinkStatus, link_groups
 from strait.control.plane import Control
-from strait.control.report_history import reports_between
 from strait.errors import ClusterError, ConfigError, StraitError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
@@ -23,23 +22,15 @@ from strait.planning.consumer_groups import GroupOnCluster, GroupStatus, can_mov
 from strait.planning.failover import Ends, Member, Writer
 from strait.planning.held_elsewhere import by_topic
 from strait.planning.plan.pauses import pauses_of
-from strait.planning.recovery_point import LastWords, LastWordsRead, missing
+from strait.planning.recovery_point import LastWords, missing
 from strait.planning.review.effects import effects, without_approval
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.planning.waves import WHOLE_LINK, Wave, moved_topics, wave_of
-from strait.state.codec import is_of_groups
 from strait.state.failover_records import Failover, HeldElsewhere, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import ConfiguredLink
-from strait.state.reader import REPORTS_SINCE_SECONDS
-from strait.state.report_changes import FailureReport, TrafficReport
 from strait.state.schema import Plan
-from strait.waiting import unix_ms
-
-_LOOK_BACK_SECONDS = (REPORTS_SINCE_SECONDS, 600, 3600, 86_400)
-"""Seconds of reports to search for the last ones of an application that no longer runs; reports are kept for a day.
-Each slot reports all its partitions within the first of these times."""
 
 
 class Observation:
@@ -237,21 +228,7 @@ class Observation:
     def last_words(self, link: str | None = None) -> tuple[LastWords, GroupSyncReport | None]:
         """Return the last reports, within a day, of a link's applications about each planned partition and about
         consumer groups. ``link``: another link of the links file."""
-        of, plans = self._other(link), self.plans(link)
-        synchronizes = of.settings.consumer_groups.sync
-        read, group_sync, until_ms = LastWordsRead(plans), None, sys.maxsize
-        for seconds in _LOOK_BACK_SECONDS:
-            since_ms, newest = unix_ms() - seconds * 1000, None
-            wanted = is_of_groups if read.complete else (lambda _: True)
-            for report in reports_between(*of.destination, of.name, since_ms, until_ms, wanted=wanted):
-                if isinstance(report, GroupSyncReport):
-                    newest = report
-                elif not isinstance(report, TrafficReport | FailureReport):
-                    read.take(report)
-            group_sync, until_ms = group_sync or newest, since_ms  # the next pass reads older reports only
-            if read.complete and (group_sync is not None or not synchronizes):
-                break
-        words = read.words
+        words, group_sync = read_last_words(self._other(link), self.plans(link))
         if link is None:
             words = {place: word for place, word in words.items() if self.takes(place.topic)}
         return words, group_sync
