@@ -2,6 +2,7 @@
 planning needs for them."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -30,6 +31,9 @@ from strait.planning.topic_sync.sync import TopicSync
 
 _USABLE_SECONDS = 10.0
 _LOOK_SECONDS = 0.1
+_MOST_PAUSE_SECONDS = 2.0
+_FEW = 100
+"""Partitions that one look at new ones asks for at first."""
 
 
 _REQUESTS: Mapping[type[Action], Callable[[Admin, Sequence[Any]], Outcomes[Any, bool]]] = {
@@ -204,16 +208,24 @@ def _refused(destination: Admin, topic: str, put: Mapping[str, str], error: Stra
 
 def until_usable(cluster: Admin, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
     """Wait until the brokers serve new partitions, which exist before every broker knows them and they have leaders;
-    give up 10 s after the last partition became usable. Return those that are not served."""
-    left = set(partitions)
+    give up 10 s after the last partition became usable. Return those that are not served.
+
+    Brokers need minutes for thousands of partitions, and a look-up of all takes them seconds: each look is at a few, and at
+    twice as many as the last one if all of those were usable, or none.
+    """
+    left, several = deque(dict.fromkeys(partitions)), _FEW
     deadline = time.monotonic() + _USABLE_SECONDS
     while left and time.monotonic() < deadline:
-        if usable := _usable(cluster, left):
-            left -= usable
+        asked = [left.popleft() for _ in range(min(several, len(left)))]
+        usable = _usable(cluster, asked)
+        unusable = [place for place in asked if place not in usable]
+        left.extend(unusable)  # others may be usable earlier
+        if usable:
             deadline = time.monotonic() + _USABLE_SECONDS
-        else:
-            time.sleep(_LOOK_SECONDS)
-    return left
+        if unusable:
+            time.sleep(min(_MOST_PAUSE_SECONDS, _LOOK_SECONDS * max(1.0, len(asked) / _FEW)))
+        several = _FEW if usable and unusable else 2 * several
+    return set(left)
 
 
 def _usable(cluster: Admin, partitions: Collection[TopicPartition]) -> Set[TopicPartition]:
