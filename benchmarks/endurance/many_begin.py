@@ -1,5 +1,7 @@
 """Very many partitions begin, are copied, and survive that every slot is killed at once."""
 
+import math
+import resource
 import time
 from pathlib import Path
 
@@ -12,10 +14,17 @@ from strait.embedded.kafka import Cluster
 
 _MOST_SECONDS_TO_COPY_ALL = 30.0
 _HEAP_MIB = 1536
+_PROPERTIES = {"log.index.size.max.bytes": "65536"}  # the default maps 20 MB into memory for each partition
+_OTHER_FILES = 600  # libraries, connections, further topics
 
 
 def begin(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
-    source, destination = (Cluster(folder / side, heap_mib=_HEAP_MIB) for side in ("source", "destination"))
+    brokers = _brokers(sizes.partitions)
+    if brokers > 1:
+        say(f"{brokers} brokers for each cluster, since a process may open {_files():,} files here")
+    source, destination = (
+        Cluster(folder / side, brokers, _PROPERTIES, _HEAP_MIB // brokers) for side in ("source", "destination")
+    )
     with running(source, destination):
         topics = sizes.topics("begin")
         link = RigLink("begin", source, destination, folder, topics, slots=sizes.slots, slot_memory_bytes=128 << 20)
@@ -26,6 +35,7 @@ def begin(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
         say(f"{written} records written")
         try:
             return [
+                Finding("brokers of each cluster", brokers, ""),
                 Finding("apply", applied.seconds, "s"),
                 Finding("apply, CPU", applied.cpu_seconds, "s"),
                 Finding("partitions made on the destination", made, "", sizes.partitions, at_least=True),
@@ -33,6 +43,15 @@ def begin(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
             ]
         finally:
             link.stop()
+
+
+def _brokers(partitions: int) -> int:
+    """As few as can open a file for each partition."""
+    return math.ceil(partitions / (_files() - _OTHER_FILES))
+
+
+def _files() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
 def _copy(link: RigLink, sizes: Sizes, say: Say) -> list[Finding]:
