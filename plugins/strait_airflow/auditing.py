@@ -43,6 +43,7 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
             sample=float(asked["sample"]),
             seed=asked["seed"] or seed,
             strong=bool(asked["strong"]),
+            replicas=bool(asked["replicas"]),
             bytes_per_second=budget,
         )
         ended = run_audit(link, request, id_, int(asked["slots"]))

@@ -77,6 +77,7 @@ def audit_params(links: tuple[str, ...]) -> Params:
         "sample": Param(0.05, type="number", minimum=0.0001, maximum=1, description="Share of the chunks."),
         "seed": Param("", type="string", description="Of the sample; empty: the date."),
         "strong": Param(False, type="boolean", description="Compare by SHA-256, too."),
+        "replicas": Param(False, type="boolean", description="Check the followers of each partition, too."),
         "ledger": Param(False, type="boolean", description="Check the destination alone, by the replication ledger."),
         "budget": Param("20MB/s", type="string", description="Limit for reading each cluster; empty: none."),
         "slots": Param(

@@ -230,6 +230,7 @@ class StraitAuditOperator(_LinkOperator):
         topics: source topics; none: all of the link.
         since, until: only records from this time on, and before this one, such as `{{ data_interval_start }}`.
         strong: compare by SHA-256, too.
+        replicas: check the followers of each partition, too.
         sample: share of the chunks to compare.
         slots: number of chunks that are compared at the same time, each by one core.
         bytes_per_second: limit for reading each cluster; 0: none.
@@ -244,6 +245,7 @@ class StraitAuditOperator(_LinkOperator):
         since: str = "",
         until: str = "",
         strong: bool = False,
+        replicas: bool = False,
         sample: float = 1.0,
         slots: int = 1,
         bytes_per_second: int = 0,
@@ -254,6 +256,7 @@ class StraitAuditOperator(_LinkOperator):
         self.since = since
         self.until = until
         self.strong = strong
+        self.replicas = replicas
         self.sample = sample
         self.slots = slots
         self.bytes_per_second = bytes_per_second
@@ -270,6 +273,7 @@ class StraitAuditOperator(_LinkOperator):
             request = AuditRequest(
                 topics=tuple(self.topics),
                 strong=self.strong,
+                replicas=self.replicas,
                 sample=self.sample,
                 since_ms=UpTo.parse(self.since).at_ms if self.since else None,
                 until_ms=UpTo.parse(self.until).at_ms if self.until else None,

@@ -14,7 +14,16 @@ from support.links.engine_link import EngineLink
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker, pytest.mark.spark]
 
-ASKED = {"topics": [], "sample": 1, "seed": "", "strong": False, "ledger": False, "budget": "", "slots": 1}
+ASKED = {
+    "topics": [],
+    "sample": 1,
+    "seed": "",
+    "strong": False,
+    "replicas": False,
+    "ledger": False,
+    "budget": "",
+    "slots": 1,
+}
 
 
 def test_an_equal_link_is_reported_and_one_that_differs_fails_the_task(

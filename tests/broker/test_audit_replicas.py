@@ -16,7 +16,7 @@ from support.kafka.records import read_all
 from support.kafka.rot import rot_in
 from support.kafka.segments import segments
 from support.kafka.topics import create
-from support.links.auditing import audit_copies
+from support.links.auditing import Audited, audit_copies
 
 pytestmark = pytest.mark.broker
 
@@ -64,6 +64,52 @@ def test_a_damaged_replica_is_named_by_its_broker_and_a_follower_only_if_the_lea
     with everywhere._replace(files=[paths[followers[0].broker]]):
         found = audit_copies(clusters.source, three_brokers, names, "order")
     assert found.body["verdict"] == "equal", "only the leader is read"
+
+
+@pytest.mark.parametrize("relation", ["order", "offset"])
+def test_a_follower_is_read_if_it_is_asked_for(
+    clusters: Any, three_brokers: Cluster, topic_name: str, relation: str
+) -> None:
+    leader, *followers = copies(clusters.source, three_brokers, topic_name, 3)
+
+    def audit() -> Audited:
+        return audit_copies(clusters.source, three_brokers, {topic_name: topic_name}, relation, replicas=True)
+
+    sound = audit()
+    assert sound.body["verdict"] == "equal"
+    assert not any("replicas" in text for text in sound.body["not_covered"])
+    (partition,) = sound.body["partitions"]
+    assert partition["replica_bytes"] == 2 * partition["copy_bytes"], "the source has no follower"
+    everywhere = rot_in(three_brokers.directory, topic_name, 0, random.Random(3), lambda batch: batch.size - 20)
+    bad = followers[1].broker
+    (path,) = (path for path in everywhere.files if _is_of(path, bad))
+    with everywhere._replace(files=[path]):
+        found = audit()
+    assert found.body["verdict"] == "different"
+    (damaged,) = found.differences
+    assert (damaged["kind"], damaged["copy"]) == ("damaged", everywhere.batch.base_offset)
+    assert damaged["detail"] == (
+        f"destination; on broker {bad} ({path.parent}); intact on broker {leader.broker} (leader)"
+    )
+    with everywhere._replace(files=[path for path in everywhere.files if not _is_of(path, followers[0].broker)]):
+        (damaged,) = audit().differences
+    assert f"on broker {leader.broker} (leader" in damaged["detail"], "named once, with the leader's"
+    assert f"{bad} (" in damaged["detail"]
+    assert audit().body["verdict"] == "equal"
+
+
+def test_a_follower_that_cannot_be_read_is_named_and_nothing_is_said_of_it(
+    clusters: Any, three_brokers: Cluster, topic_name: str
+) -> None:
+    _, *followers = copies(clusters.source, three_brokers, topic_name, 3)
+    away = followers[0].broker
+    three_brokers.kill(away)
+    try:
+        found = audit_copies(clusters.source, three_brokers, {topic_name: topic_name}, "order", replicas=True)
+    finally:
+        three_brokers.start_broker(away)
+    assert found.body["verdict"] == "incomplete"
+    assert any(f"broker {away}" in text for text in found.body["not_covered"]), found.body["not_covered"]
 
 
 def _is_of(path: Path, broker: int) -> bool:

@@ -165,6 +165,7 @@ def _method(plan: AuditPlan) -> dict[str, Any]:
         "by_batch": _BY_LEDGER if request.relation == "ledger" else _BY_BATCH + _BY_STRONG * request.strong,
         "by_record": "SHA-256" if request.strong else "64-bit digest",
         "strong": request.strong,
+        "replicas": "all" if request.replicas else "leaders",
         "sample": request.sample,
         "seed": request.seed if request.sample < 1 else None,
         "since_ms": request.since_ms,
@@ -174,7 +175,7 @@ def _method(plan: AuditPlan) -> dict[str, Any]:
 
 def _partition(one: AuditedPartition, results: Sequence[ChunkResult], chunks: int) -> dict[str, Any]:
     counts = sum_of([*map(_counts, results), _skipped(one)])
-    errors = sorted({result.error for result in results if result.error})
+    errors = sorted({text for result in results for text in (result.error, result.unread) if text})
     complete = not errors and not one.unknown and not one.problem
     verdict = verdict_of(counts, complete=complete) if results or not one.problem else "not compared"
     return {
@@ -187,6 +188,7 @@ def _partition(one: AuditedPartition, results: Sequence[ChunkResult], chunks: in
         "source_offsets": [one.source_start, one.source_end],
         "copy_offsets": [one.copy_start, one.copy_end],
         **{name: sum(getattr(result, name) for result in results) for name in _SUMS},
+        "replica_bytes": sum(result.replica_bytes for result in results),
         "source_digest": _chained(result.source_digest for result in results),
         "copy_digest": _chained(result.copy_digest for result in results),
         "chunks": chunks,
@@ -235,5 +237,6 @@ def _not_covered(plan: AuditPlan, partitions: Sequence[Mapping[str, Any]]) -> li
     if plan.request.sample < 1:
         compared, chunks = (sum(one[name] for one in partitions) for name in ("chunks_compared", "chunks"))
         found.append(f"{chunks - compared} of {chunks} chunks are not in the sample")
-    found.append("replicas other than the leaders, consumer groups, ACLs and topic configurations")
+    others = "consumer groups, ACLs and topic configurations"
+    found.append(others if plan.request.replicas else f"replicas other than the leaders, {others}")
     return found

@@ -9,6 +9,7 @@ from strait.audit.chunks import Chunk
 from strait.audit.comparing import Compared, Sides, compare
 from strait.audit.feed import Options
 from strait.audit.findings import verdict_of
+from strait.audit.followers import Followers, FollowersRead, LeaderRead
 from strait.audit.ledger_check import check
 from strait.audit.numbering import MappedSource, Numbering, SameOffsets, StampedCopy
 from strait.audit.ordering import Edges, compare_in_order
@@ -28,6 +29,7 @@ class TaskSettings:
     Attributes:
         owners: producer ID -> its writer on the destination, if that is on record.
         bytes_per_second: one task's share of the budget for each cluster; 0: no limit.
+        replicas: check the followers of each partition, too.
     """
 
     source: str
@@ -38,6 +40,12 @@ class TaskSettings:
     owners: Mapping[str, str]
     strong: bool
     bytes_per_second: float = 0.0
+    replicas: bool = False
+
+    @property
+    def clusters(self) -> tuple[Cluster, Cluster]:
+        """Source and destination."""
+        return Cluster(self.source_properties, self.source), Cluster(self.destination_properties, self.destination)
 
 
 class Auditor:
@@ -45,51 +53,84 @@ class Auditor:
 
     def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
-        here = settings.source_properties, settings.source
-        there = settings.destination_properties, settings.destination
+        here, there = settings.clusters
         self._source = LogSide(PartitionLogs(*here), Pace(settings.bytes_per_second))
         self._copy = LogSide(PartitionLogs(*there), Pace(settings.bytes_per_second))
+        self._followers = (
+            Followers(here, "source", self._source.pace),
+            Followers(there, "destination", self._copy.pace),
+        )
 
     def close(self) -> None:
         for side in (self._source, self._copy):
             side.logs.__exit__(None, None, None)
+        for followers in self._followers:
+            followers.close()
 
     def compare(self, chunk: Chunk) -> ChunkResult:
         """Compare a chunk. If a cluster does not serve it, the result has the error."""
         began, cpu = time.monotonic(), time.process_time()
         self._source.skipped_producers, self._source.skipped = frozenset(chunk.facts.skipped_producers), 0
         self._source.compacted, self._copy.compacted = chunk.facts.source_compacted, chunk.facts.copy_compacted
-        tail, error, found = 0, "", Compared()
+        tail, error, found, leaders = 0, "", Compared(), self._leaders(chunk)
         try:
-            found, tail = self._compared(chunk)
+            found, tail = self._compared(chunk, leaders)
         except StraitError as failure:
             error = str(failure)
         if self._source.skipped:
             found.tally.counts["skipped", "copies"] += self._source.skipped
         self._locate(chunk, found)
-        return _result(chunk, found, tail, error, time.monotonic() - began, time.process_time() - cpu)
+        followers = FollowersRead() if error else self._checked(leaders, found)
+        return _result(chunk, found, followers, tail, error, time.monotonic() - began, time.process_time() - cpu)
+
+    def _leaders(self, chunk: Chunk) -> tuple[LeaderRead, LeaderRead]:
+        facts, (_, _, first, end) = chunk.facts, chunk.bounds
+        return (
+            LeaderRead(TopicPartition(facts.topic, facts.partition), first, end, facts.source_compacted),
+            LeaderRead(
+                TopicPartition(facts.copy_topic, facts.partition), chunk.copy_from, chunk.copy_to, facts.copy_compacted
+            ),
+        )
+
+    def _checked(self, leaders: tuple[LeaderRead, LeaderRead], found: Compared) -> FollowersRead:
+        """Check the followers of the read partitions, and add their faults to the result."""
+        whole = FollowersRead()
+        if not self._settings.replicas:
+            return whole
+        damaged = [one for one in found.tally.differences if one.kind == "damaged"]
+        for leader, side, followers in zip(leaders, (self._source, self._copy), self._followers, strict=True):
+            leader.end = min(leader.end, side.readable)
+            if leader.checksums:
+                leader.damaged = {one.source if side is self._source else one.copy for one in damaged}
+                read = followers.check(leader)
+                whole.unread += read.unread
+                whole.bytes += read.bytes
+                for difference in read.differences:
+                    found.tally.add(difference)
+        return whole
 
     def _locate(self, chunk: Chunk, found: Compared) -> None:
         """Name the replicas that hold the first damaged batches."""
-        left, facts, settings = MOST_LOCATED, chunk.facts, self._settings
+        left, facts = MOST_LOCATED, chunk.facts
+        here, there = self._settings.clusters
         for at, one in enumerate(found.tally.differences):
             if one.kind == "damaged" and left:
                 left -= 1
-                cluster, topic = (
-                    (Cluster(settings.destination_properties, settings.destination), facts.copy_topic)
-                    if one.source < 0
-                    else (Cluster(settings.source_properties, settings.source), facts.topic)
-                )
+                cluster, topic = (there, facts.copy_topic) if one.source < 0 else (here, facts.topic)
                 found.tally.differences[at] = located(one, cluster, TopicPartition(topic, facts.partition))
 
-    def _compared(self, chunk: Chunk) -> tuple[Compared, int]:
+    def _compared(self, chunk: Chunk, leaders: tuple[LeaderRead, LeaderRead]) -> tuple[Compared, int]:
         facts, bounds = chunk.facts, chunk.bounds
         options = Options(timed=facts.timed, strong=self._settings.strong)
         here, there = TopicPartition(facts.topic, facts.partition), TopicPartition(facts.copy_topic, facts.partition)
         with (
-            closing(self._source.items(here, bounds.source_from, bounds.source_to)) as source,
-            closing(self._copy.items(there, chunk.copy_from, chunk.copy_to)) as copy,
+            closing(self._source.items(here, bounds.source_from, bounds.source_to)) as source_items,
+            closing(self._copy.items(there, chunk.copy_from, chunk.copy_to)) as copy_items,
         ):
+            source, copy = (
+                leader.noting(items) if self._settings.replicas else items
+                for leader, items in zip(leaders, (source_items, copy_items), strict=True)
+            )
             if chunk.relation == "ledger":
                 return check(copy, chunk.marks, self._settings.producer_id), 0
             if chunk.relation == "order":
@@ -111,13 +152,15 @@ class Auditor:
         return lambda producer_id: self._settings.owners.get(str(producer_id), chunk.facts.on_foreign)
 
 
-def _result(chunk: Chunk, found: Compared, tail: int, error: str, seconds: float, cpu_seconds: float) -> ChunkResult:
+def _result(
+    chunk: Chunk, found: Compared, followers: FollowersRead, tail: int, error: str, seconds: float, cpu_seconds: float
+) -> ChunkResult:
     if error:
         return failed(chunk, error)
     counts = found.tally.counts
     return ChunkResult(
         *_place(chunk),
-        verdict_of(counts),
+        verdict_of(counts, complete=not followers.unread),
         records=found.records,
         by_batch=found.by_batch,
         by_record=found.by_record,
@@ -131,6 +174,8 @@ def _result(chunk: Chunk, found: Compared, tail: int, error: str, seconds: float
         differences=tuple(found.tally.differences),
         tail=tail,
         newest_ms=found.newest_ms,
+        replica_bytes=followers.bytes,
+        unread="; ".join(followers.unread),
         seconds=seconds,
         cpu_seconds=cpu_seconds,
     )

@@ -18,6 +18,8 @@ class ChunkResult:
         tail: records of the source after the last one that the destination has; only for records that are paired by order.
         error: why it could not be compared; empty: it was.
         newest_ms: the newest timestamp of the source's batches; -1: unknown.
+        replica_bytes: read of the followers, if these were to be checked.
+        unread: the replicas that could not be checked, with the reasons.
         seconds, cpu_seconds: of the comparison.
     """
 
@@ -44,6 +46,8 @@ class ChunkResult:
     tail: int = 0
     newest_ms: int = -1
     error: str = ""
+    replica_bytes: int = 0
+    unread: str = ""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 

@@ -122,6 +122,7 @@ def run(
         bool,
         typer.Option("--strong", help="Compare by SHA-256, too: proves equality against intent, not only accidents."),
     ] = False,
+    replicas: Annotated[bool, typer.Option("--replicas", help="Check the followers of each partition, too.")] = False,
     sample: Annotated[
         float, typer.Option("--sample", help="Share of the chunks to compare, such as 0.05.", min=0.0001, max=1.0)
     ] = 1.0,
@@ -176,7 +177,7 @@ def run(
         else:
             clusters, topics = _of_clusters(relation, source, destination, words or [], link)
             copies = {topic: copy_name.replace("{topic}", topic) for topic in topics}
-        request = _request(relation, topics, strong, sample, seed, since, until, budget)
+        request = _request(relation, topics, strong, replicas, sample, seed, since, until, budget)
         file = _file(config, clusters)
         ended = _run(file, clusters, request, copies, "", slots, output)
     if ended is None:
@@ -281,6 +282,7 @@ def _request(
     relation: Any,
     topics: list[str],
     strong: bool,
+    replicas: bool,
     sample: float,
     seed: str,
     since: str | None,
@@ -291,6 +293,7 @@ def _request(
         relation=relation,
         topics=tuple(topics),
         strong=strong,
+        replicas=replicas,
         sample=sample,
         seed=seed,
         since_ms=time_ms(since),

@@ -27,6 +27,7 @@ class AuditRequest(_Model):
     relation: Relation = "map"
     topics: tuple[str, ...] = Field((), description="Source topics; none: all of the link.")
     strong: bool = Field(False, description="Compare by SHA-256, too.")
+    replicas: bool = Field(False, description="Check the followers of each partition, too.")
     sample: float = Field(1.0, gt=0, le=1, description="Share of the chunks that is compared.")
     seed: str = Field("1", max_length=100, description="Determines which chunks are in a sample.")
     since_ms: int | None = None

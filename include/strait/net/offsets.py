@@ -16,6 +16,7 @@ from strait.wire.fetch import READ_UNCOMMITTED
 
 LATEST = -1
 EARLIEST = -2
+CONSUMER, ANY_REPLICA = -1, -2
 API_KEY = 2
 VERSIONS = LIST_OFFSETS
 
@@ -51,10 +52,13 @@ def offsets_request(
     timestamp: int,
     epochs: Mapping[Key, int] = _NO_EPOCHS,
     isolation: int = READ_UNCOMMITTED,
+    *,
+    replica: int = CONSUMER,
 ) -> Any:
     """Return one of kafka-python's requests; decode its reply with `offsets_of`.
 
     Args:
+        replica: ANY_REPLICA also gets an answer of a broker that does not lead a partition.
         epochs: the leader epoch that a partition must have; a broker at another one rejects the request (KIP-320).
         isolation: READ_COMMITTED requests the last stable offset instead of the high watermark.
     """
@@ -64,7 +68,7 @@ def offsets_request(
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
         version=version,
-        replica_id=-1,
+        replica_id=replica,
         isolation_level=isolation,
         topics=[
             topic_class(

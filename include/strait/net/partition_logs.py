@@ -154,7 +154,10 @@ class PartitionLogs:
 
     def _end(self, connection: Connection, place: TopicPartition, which: int) -> int:
         request = offsets.offsets_request(
-            connection.version(offsets.API_KEY, *offsets.VERSIONS), [(place.topic, place.partition)], which
+            connection.version(offsets.API_KEY, *offsets.VERSIONS),
+            [(place.topic, place.partition)],
+            which,
+            replica=offsets.CONSUMER if self._broker is None else offsets.ANY_REPLICA,
         )
         told = offsets.offsets_of(connection.ask(request, ListOffsetsResponse))
         code, offset = told.get((place.topic, place.partition), (error_policy.NOT_ANSWERED, -1))

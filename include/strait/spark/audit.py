@@ -227,6 +227,7 @@ def _settings(plan: AuditPlan, tasks: int) -> dict[str, Any]:
         "producer_id": plan.producer_id,
         "owners": plan.owners,
         "strong": plan.request.strong,
+        "replicas": plan.request.replicas,
         "bytes_per_second": plan.request.bytes_per_second / tasks,
     }
 

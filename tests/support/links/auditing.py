@@ -120,6 +120,7 @@ def _compared(ends: Ends, plan: AuditPlan, chunks_in: Callable[[AuditedPartition
         plan.producer_id,
         plan.owners,
         plan.request.strong,
+        replicas=plan.request.replicas,
     )
     auditor = Auditor(settings)
     try:
