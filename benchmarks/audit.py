@@ -73,7 +73,9 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=400_000)
     parser.add_argument("--bytes", type=int, default=1000)
     parser.add_argument("--codec", default="lz4")
-    parser.add_argument("--seconds", type=float, default=15.0, help="Of each of the six measurements of latency.")
+    parser.add_argument(
+        "--seconds", type=float, default=15.0, help="Of each of the six measurements of latency; 0: none."
+    )
     parser.add_argument("--record", action="store_true", help="Add the run to results-audit.md.")
     arguments = parser.parse_args()
     rows: list[str] = []
@@ -86,19 +88,38 @@ def main() -> None:
         ends = Ends("a", source.client_properties, "b", destination.client_properties)
         with copying(source, destination, folder):
             plan = plan_link(ends, LINK, AuditRequest(topics=(TOPIC,)), "bench")
-            rows += live_rows(source, destination, ends, plan, arguments.seconds)
-        for executors in EXECUTORS:
-            rows.append(row("by batch", executors, audited(ends, plan, executors)))
+            if arguments.seconds:
+                rows += live_rows(source, destination, ends, plan, arguments.seconds)
+        by_batch = {executors: audited(ends, plan, executors) for executors in EXECUTORS}
+        rows += [row("by batch", executors, found) for executors, found in by_batch.items()]
         strong = plan_link(ends, LINK, AuditRequest(topics=(TOPIC,), strong=True), "bench")
         rows.append(row("by batch, --strong", 1, audited(ends, strong, 1)))
         by_order = plan_copies(ends, {TOPIC: TOPIC}, AuditRequest(relation="order", topics=(TOPIC,)), "bench")
         for executors in EXECUTORS:
             rows.append(row("by record", executors, audited(ends, by_order, executors)))
         rows.append(row("by the ledger", 1, audited(ends, ledger_plan(ends), 1)))
-    print("\n".join(rows))
+    print("\n".join([*rows, calculated(by_batch)]))
     if arguments.record:
         what = f"{arguments.records:,} records of {arguments.bytes:,} B, {arguments.codec}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-        append_table(RESULTS, what, HEAD, rows)
+        append_table(RESULTS, f"{what}. {calculated(by_batch)}", HEAD, rows)
+
+
+def calculated(found: dict[int, Measured]) -> str:
+    """What follows for 1 TB on each side from the measured CPU of each number of executors, if each has a core: here they
+    share two with both brokers, which is why they are not so much faster together."""
+    parts = []
+    for executors, one in found.items():
+        rate = executors * size_of(one) / one.cpu_seconds
+        parts.append(f"{executors} in {2e12 / rate / 60:.0f} minutes, from a network of {rate * 8 / 1e9:.0f} Gbit/s")
+    return (
+        "Calculated for 1 TB on each side by batch, executors with a core each and brokers of their own: "
+        f"{'; '.join(parts)}. With less the network is the limit: 10 Gbit/s take {2e12 / 1.25e9 / 60:.0f} minutes."
+    )
+
+
+def size_of(found: Measured) -> int:
+    """Bytes that were compared, of both sides."""
+    return sum(one.source_bytes + one.copy_bytes for one in found.results)
 
 
 HEAD = (
@@ -116,7 +137,7 @@ HEAD = (
 def row(what: str, executors: int, found: Measured) -> str:
     if any(one.verdict != "equal" for one in found.results):
         raise SystemExit(f"{what}: {[(one.verdict, one.error, one.differences[:3]) for one in found.results][:3]}")
-    size = sum(one.source_bytes + one.copy_bytes for one in found.results)
+    size = size_of(found)
     batches = sum(one.source_batches + one.copy_batches for one in found.results)
     cells = (
         what,
