@@ -68,10 +68,10 @@ SCENARIOS = {
         ("partitions", "report_minutes"),
     ),
     "ledger": Scenario(
-        "latency through the application, with rows of the ledger every few seconds and without",
-        Sizes(partitions=1, seconds=300),
+        "latency through the application, with rows of the ledger every few seconds, without, and without any copier",
+        Sizes(partitions=1, seconds=100, turns=4),
         ledger,
-        ("seconds",),
+        ("seconds", "turns"),
     ),
     "rot": Scenario(
         "bits change on the disks of both clusters, and an audit names each",

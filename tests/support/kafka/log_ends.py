@@ -68,11 +68,15 @@ class LogEnds:
 
     def __init__(self, cluster: Cluster, topics: Mapping[str, int]) -> None:
         self._brokers = Brokers(cluster.client_properties)
-        self._partitions = [(topic, number) for topic, count in topics.items() for number in range(count)]
+        self.partitions = [(topic, number) for topic, count in topics.items() for number in range(count)]
 
     def now(self, patience_seconds: float = _PATIENCE_SECONDS) -> list[int]:
         """In the order of ``topics``. Asks again while a partition has no leader."""
-        return self._brokers.ends(self._partitions, patience_seconds)
+        return self.of(self.partitions, patience_seconds)
+
+    def of(self, partitions: Sequence[tuple[str, int]], patience_seconds: float = _PATIENCE_SECONDS) -> list[int]:
+        """The same of these partitions, in their order."""
+        return self._brokers.ends(partitions, patience_seconds)
 
     def close(self) -> None:
         self._brokers.close()
