@@ -1,7 +1,8 @@
 """Checks the replicas that do not lead: each is read on its own, since brokers let consumers read followers (KIP-392).
 
 A follower has the bytes of its leader's batches. So each of its batches must match its checksum, and have the checksum of
-the leader's batch with this offset; the latter not if the topic is compacted, which each replica does by itself.
+the leader's batch with this offset. The latter is not checked if the topic is compacted, since each replica is compacted
+separately.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -23,14 +24,18 @@ from strait.waiting import tries
 from strait.wire.batch import Batch, check
 
 _CATCH_UP_SECONDS = 5.0
-"""How long a follower may take to have what its leader had when the audit was planned; one in sync takes half a second."""
+"""Time in which a follower must get the records that its leader had when the audit was planned; one in sync needs 0.5 s."""
 _PAUSE_SECONDS = 0.2
 
 
 @dataclass
 class LeaderRead:
-    """What was read of a partition's leader: base offset -> checksum in the header, of each batch; and the first offsets of
-    damaged ones."""
+    """The batches that were read from a partition's leader.
+
+    Attributes:
+        checksums: base offset -> checksum in the header.
+        damaged: first offsets of damaged ones.
+    """
 
     place: TopicPartition
     first: int
@@ -132,7 +137,7 @@ class _Log:
     readable: int = 0
 
     def items(self) -> Iterator[Item]:
-        """Yield its batches, damaged ones as holes; at its end a hole of what it does not have yet."""
+        """Yield its batches, damaged ones as holes; at its end a hole of the records that it does not have yet."""
         self.readable = self.leader.first
         for _ in tries(_CATCH_UP_SECONDS, _PAUSE_SECONDS):
             with closing(self.side.items(self.leader.place, self.readable, self.leader.end)) as items:

@@ -33,7 +33,7 @@ _USABLE_SECONDS = 10.0
 _LOOK_SECONDS = 0.1
 _MOST_PAUSE_SECONDS = 2.0
 _FEW = 100
-"""Partitions that one look at new ones asks for at first."""
+"""Number of new partitions that the first request is about."""
 
 
 _REQUESTS: Mapping[type[Action], Callable[[Admin, Sequence[Any]], Outcomes[Any, bool]]] = {
@@ -210,8 +210,8 @@ def until_usable(cluster: Admin, partitions: Collection[TopicPartition]) -> Coll
     """Wait until the brokers serve new partitions, which exist before every broker knows them and they have leaders;
     give up 10 s after the last partition became usable. Return those that are not served.
 
-    Brokers need minutes for thousands of partitions, and a look-up of all takes them seconds: each look is at a few, and at
-    twice as many as the last one if all of those were usable, or none.
+    Brokers need minutes for thousands of partitions, and answering for all of them takes seconds: each request is about a few, and
+    about twice as many as the last one if all of those were usable, or none.
     """
     left, several = deque(dict.fromkeys(partitions)), _FEW
     deadline = time.monotonic() + _USABLE_SECONDS

@@ -19,7 +19,7 @@ _LOOK_BACK_SECONDS = (REPORTS_SINCE_SECONDS, 600, 1800, 3600, 7200, 14_400, 28_8
 """Seconds of reports to search; they are kept for a day. Each slot reports all its partitions within the first of these
 times."""
 _FEW = 20
-"""If only one of so many partitions is unknown, hardly any older report is decoded: all of them are read at once."""
+"""If less than one of 20 partitions is unknown, hardly any older report is decoded: all of them are read in one pass."""
 
 
 def read_last_words(link: ConfiguredLink, plans: Mapping[str, Plan]) -> tuple[LastWords, GroupSyncReport | None]:
