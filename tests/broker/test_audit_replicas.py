@@ -63,7 +63,7 @@ def test_a_damaged_replica_is_named_by_its_broker_and_a_follower_only_if_the_lea
     assert "so on all replicas" in details(*paths)
     with everywhere._replace(files=[paths[followers[0].broker]]):
         found = audit_copies(clusters.source, three_brokers, names, "order")
-    assert found.body["verdict"] == "equal", "only the leader is read"
+    assert found.body["verdict"] == "equal", f"only the leader is read: {found.body['not_covered']}"
 
 
 @pytest.mark.parametrize("relation", ["order", "offset"])

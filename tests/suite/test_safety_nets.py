@@ -160,6 +160,6 @@ def test_a_run_that_is_ended_leaves_no_process(
         left = int((tmp_path / "pid").read_text())
         run.send_signal(number)
     eventually(lambda: not running(left), what="its process has been ended")
-    assert run.returncode in (-signal.SIGKILL, 128 + signal.SIGTERM)
+    assert run.returncode != 0
     if number == signal.SIGTERM and not workers:
         assert (tmp_path / "cleaned").exists(), "fixtures were not left in order"
