@@ -339,8 +339,8 @@ _TEXTS = {
         "The value of the record at the offset in the detail does not match the `format` of the topic's `transform`; no later "
         "record is copied.",
         "Set `malformed: quarantine` in the `transform`: the record's offset is then noted in the quarantine, without its "
-        "content, and copying resumes automatically. If the `schema` is wrong, correct it and copy into another topic, see "
-        "`transform_changed`.",
+        "content, and copying resumes automatically. If the detail names an unknown schema ID of Avro, add that schema to the `format`. "
+        "If the `schema` is wrong, correct it and copy into another topic, see `transform_changed`.",
         Kind.NEEDS_DECISION,
     ),
     Reason.BATCH_TOO_LARGE: _Text(

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
@@ -13,7 +14,7 @@ from strait.errors import SetupError
 from strait.launch.properties import own_properties
 from strait.spark import evaluating as subject
 from strait.spark.evaluating import Refused, Transformed
-from strait.state.transform import TopicTransform
+from strait.state.transform import AvroFormat, TopicTransform
 
 pytestmark = [pytest.mark.spark, pytest.mark.core]
 
@@ -140,6 +141,60 @@ def test_a_transformation_that_cannot_be_made_says_why(rows: DataFrame, transfor
     with pytest.raises(Refused) as refused:
         through(rows, transform)
     assert why in str(refused.value)
+
+
+AVRO = """{"type": "record", "name": "A", "fields": [
+    {"name": "id", "type": "long"}, {"name": "small", "type": "int"}, {"name": "mail", "type": ["null", "string"]},
+    {"name": "amount", "type": "double"}, {"name": "either", "type": ["int", "string"]}, {"name": "raw", "type": "bytes"},
+    {"name": "level", "type": {"type": "enum", "name": "L", "symbols": ["LOW"]}},
+    {"name": "tags", "type": {"type": "array", "items": "string"}},
+    {"name": "at", "type": {"type": "record", "name": "P", "fields": [{"name": "city", "type": "string"}]}}]}"""
+
+
+def with_avro(**settings: Any) -> TopicTransform:
+    return TopicTransform(avro=AvroFormat(schema_text=AVRO, older={"3": AVRO.replace("small", "gone")}), **settings)
+
+
+@pytest.mark.parametrize(
+    ("field", "expression"),
+    [
+        ("mail", "regexp_replace(v.mail, '^[^@]+', 'x')"),
+        ("mail", "NULL"),
+        ("id", "v.small + 1"),
+        ("amount", "0"),
+        ("amount", "v.amount * 1.5"),
+        ("amount", "1.5"),
+        ("level", "'LOW'"),
+        ("raw", "CAST('' AS BINARY)"),
+        ("tags", "filter(v.tags, x -> x <> 'a')"),
+        ("tags", "CAST(array() AS ARRAY<STRING>)"),
+        ("at", "named_struct('city', left(v.at.city, 1))"),
+        ("gone", "0"),
+    ],
+)
+def test_fields_in_avro_are_seen_and_set(rows: DataFrame, field: str, expression: str) -> None:
+    made = through(rows, with_avro(set_fields={field: expression}, where="v.id > 0 AND v.mail <> topic"))
+    assert made.columns == rows.columns
+
+
+@pytest.mark.parametrize(
+    ("field", "expression", "why"),
+    [
+        ("id", "CAST(v.id AS STRING)", "its result is string, and the schema's bigint"),
+        ("small", "v.id", "its result is bigint, and the schema's int"),
+        ("small", "1.5", "its result is decimal(2,1), and the schema's int"),
+        ("id", "NULL", "is null, which the schema does not permit"),
+        ("raw", "v.mail", "its result is string, and the schema's binary"),
+        ("at", "named_struct('town', 'x')", "its result is struct<town:string>"),
+        ("mail", "v.either", "either"),
+        ("mail", "uuid()", "Uuid"),
+        ("mail", "CAST(__fields AS STRING)", "no column __fields"),
+    ],
+)
+def test_a_field_in_avro_keeps_its_type(rows: DataFrame, field: str, expression: str, why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        through(rows, with_avro(set_fields={field: expression}))
+    assert str(refused.value).startswith(f"fields.set.{field}: ") and why in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["${env:HOME}", "${system:user.home}", "${spark:spark.app.name}", "${spark.app.name}"])

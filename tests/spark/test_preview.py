@@ -74,6 +74,30 @@ def test_what_cannot_be_shown_is_said(clusters: Any, topic_name: str) -> None:
         preview(clusters, topic_name, None)
 
 
+def test_values_in_avro_are_shown_as_json(clusters: Any, topic_name: str) -> None:
+    create(clusters.source, topic_name, 1)
+    producer = Producer(clusters.source.client_properties)
+    for value in (b"\0\0\0\0\x07\x02\x04ab", b"\0\0\0\0\x07\x01\x04ab", b"\0\0\0\0\x07\x02\x04a"):
+        producer.produce(topic_name, value)
+    assert producer.flush(60) == 0
+    schema = '{"type":"record","name":"A","fields":[{"name":"id","type":"int"},{"name":"mail","type":"string"}]}'
+    found = preview(
+        clusters,
+        topic_name,
+        {
+            "format": {"value": "avro", "schema": schema, "schema_id": 7},
+            "where": "v.id > 0",
+            "fields": {"set": {"mail": "upper(v.mail)"}},
+        },
+    )
+    assert not found.refusal
+    assert [(one.result, one.before.value, one.after and one.after.value) for one in found.chosen] == [
+        ("copied", b'{"id":1,"mail":"ab"}', b'{"id":1,"mail":"AB"}'),
+        ("left_out", b'{"id":-1,"mail":"ab"}', None),
+        ("malformed", b"\0\0\0\0\x07\x02\x04a", None),
+    ]
+
+
 def test_results_are_those_of_each_record() -> None:
     """Null is not the same as empty, and bytes that are no text stay as they are."""
     samples = [Sample(0, 1, 5, None, b""), Sample(0, 2, 5, b"", None), Sample(3, 1, 5, b"\xff", b"\xfe")]

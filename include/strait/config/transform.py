@@ -5,15 +5,26 @@ function of the record (`strait.spark.evaluating`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from strait.avro.values import UNFRAMED, Values, set_problems
 from strait.config.client_properties import REFERENCE
 from strait.config.settings import Settings
 
 Expression = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"\S")]
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+
+
+SchemaText = Annotated[str, Field(min_length=1, max_length=100_000)]
+
+
+def _number(key: Any) -> Any:
+    return int(key) if isinstance(key, str) and key.isdecimal() else key  # keys are strings in JSON
+
+
+SchemaId = Annotated[int, BeforeValidator(_number), Field(ge=0, le=(1 << 32) - 1)]
 
 
 def foreign_secrets(given: Iterable["Transform | None"], own: Iterable["Transform | None"]) -> Iterator[str]:
@@ -33,25 +44,55 @@ def foreign_secrets(given: Iterable["Transform | None"], own: Iterable["Transfor
 class Format(Settings):
     """How values are parsed."""
 
-    value: Literal["json"] = Field(description="Format of values; `json`: each value is one JSON object.")
-    schema_: str = Field(
-        alias="schema",
-        min_length=1,
-        max_length=100_000,
-        description="Its fields in Spark's notation, such as `id BIGINT, email STRING`. Expressions see them as `v.id`, `v.email`.",
+    value: Literal["json", "avro"] = Field(
+        description="Format of values: `json`, each is one JSON object; `avro`, each is a record in Avro's binary form."
     )
+    schema_: SchemaText = Field(
+        alias="schema",
+        description="Its fields. For `json` in Spark's notation, such as `id BIGINT, email STRING`; for `avro` the schema as JSON text. "
+        "Expressions see them as `v.id`, `v.email`.",
+    )
+    schema_id: SchemaId | None = Field(
+        None,
+        description="With `avro`: ID of the schema in a registry, if values begin with a zero byte and the ID. Default: they "
+        "begin with the record itself.",
+    )
+    older: Mapping[SchemaId, SchemaText] = Field(
+        default_factory=dict,
+        description="With `schema_id`: ID -> text of other schemas with which values were written. Expressions see them as "
+        "`schema` has them.",
+    )
+
+    @model_validator(mode="after")
+    def _is_readable(self) -> "Format":
+        if self.value == "json":
+            if self.schema_id is not None or self.older:
+                raise ValueError("schema_id and older: are for `value: avro`")
+            return self
+        if self.schema_id is None and self.older:
+            raise ValueError(
+                "older: needs `schema_id`; without IDs, nothing says with which schema a value was written"
+            )
+        if self.schema_id in self.older:
+            raise ValueError(f"older: {self.schema_id} is the ID of `schema`")
+        self.avro()
+        return self
+
+    def avro(self) -> Values:
+        """Return what decodes values in Avro. Raises ValueError if a schema is invalid."""
+        return Values(self.schema_, UNFRAMED if self.schema_id is None else self.schema_id, self.older)
 
 
 class Fields(Settings):
-    """Changes of parsed values. The new value is a JSON object of the schema's fields; fields that the schema does not name
-    are omitted, as are those that are null."""
+    """Changes of parsed values. In JSON, the new value is an object of the schema's fields; fields that the schema does not name
+    are omitted, as are those that are null. In Avro, it is of the same schema."""
 
     set: Mapping[FieldName, Expression] = Field(
         default_factory=dict,
-        description="Field -> expression of its new content; fields that the schema lacks are added.",
+        description="Field -> expression of its new content; fields that a schema of JSON lacks are added.",
     )
-    drop: tuple[FieldName, ...] = Field((), description="Fields to leave out.")
-    rename: Mapping[FieldName, FieldName] = Field(default_factory=dict, description="Field -> its new name.")
+    drop: tuple[FieldName, ...] = Field((), description="Fields to leave out, of JSON.")
+    rename: Mapping[FieldName, FieldName] = Field(default_factory=dict, description="Field -> its new name, of JSON.")
 
     @model_validator(mode="after")
     def _changes_agree(self) -> "Fields":
@@ -107,6 +148,7 @@ class Transform(Settings):
                 problems.append("fields: set `set`, `drop` or `rename`")
         if self.malformed != "stop" and self.format is None:
             problems.append("malformed: needs `format`; values that are not parsed cannot be malformed")
+        problems += self._problems_of_avro()
         problems += [
             f"secrets.{name}: must be a reference such as ${{directory:/run/secrets:salt}}, never the secret itself"
             for name, reference in self.secrets.items()
@@ -115,3 +157,12 @@ class Transform(Settings):
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def _problems_of_avro(self) -> list[str]:
+        if self.format is None or self.format.value != "avro" or self.fields is None:
+            return []
+        refused = [key for key, given in (("drop", self.fields.drop), ("rename", self.fields.rename)) if given]
+        return [
+            f"fields.{key}: the copy of values in Avro has their schema; set the field to null or a constant instead"
+            for key in refused
+        ] + set_problems(self.format.avro(), self.fields.set)

@@ -4,6 +4,8 @@ Changes nothing."""
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from strait.avro.reading import NotAvro
+from strait.avro.values import Values
 from strait.config.links import Link
 from strait.config.rules import rule_of
 from strait.config.selecting import selects
@@ -40,12 +42,15 @@ def preview(handle: LinkHandle, link: Link, admin: Admin, proposal: Proposal, to
     if transform is None:
         raise ConfigError(f"link {handle.name}", [f"its rules do not transform {topic!r}"])
     samples = recent(handle, admin, topic)
+    values = None if transform.avro is None else transform.avro.values()
     found = evaluate(topic, transform.model_dump(mode="json"), samples, link.spark)
     return Preview(
         topic,
         str(transform),
         transform.malformed,
-        [] if found.refused else [_previewed(*pair, transform) for pair in zip(samples, found.results, strict=True)],
+        []
+        if found.refused
+        else [_previewed(*pair, transform, values) for pair in zip(samples, found.results, strict=True)],
         found.refused,
         list(dict.fromkeys(f"{item.reason}: {item.detail}" for item in _halted(proposal, topic))),
         list(transform.secrets),
@@ -56,12 +61,23 @@ def _halted(proposal: Proposal, topic: str) -> Iterator[Change]:
     return (change for place, change in proposal.survey.halted.items() if place.topic == topic)
 
 
-def _previewed(sample: Sample, result: Result, transform: TopicTransform) -> Previewed:
-    before = Content(sample.key, sample.value, sample.headers)
+def _previewed(sample: Sample, result: Result, transform: TopicTransform, values: Values | None) -> Previewed:
+    before = Content(sample.key, _readable(sample.value, values), sample.headers)
     after = None
     if result.kind == "copied":
-        after = Content(result.key, result.value, sample.headers if transform.headers == "keep" else ())
+        value = result.value if transform.value else _readable(result.value, values)
+        after = Content(result.key, value, sample.headers if transform.headers == "keep" else ())
     return Previewed(sample.partition, sample.offset, sample.timestamp_ms, result.kind, before, after)
+
+
+def _readable(value: bytes | None, values: Values | None) -> bytes | None:
+    """Return a value in Avro as JSON; any other as it is. ``values``: decodes them."""
+    if value is None or values is None:
+        return value
+    try:
+        return values.as_json(value)
+    except NotAvro:
+        return value
 
 
 def recent(handle: LinkHandle, admin: Admin, topic: str) -> Sequence[Sample]:

@@ -46,9 +46,11 @@ class MadeBatch(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A record whose value cannot be parsed."""
+    """A record whose value cannot be parsed. ``unknown``: if its schema is not known, the reason; the partition then stops
+    whatever the rule's `malformed` says, since the rule lacks something rather than the record."""
 
     offset: int
+    unknown: str = ""
 
 
 class Refusal(NamedTuple):

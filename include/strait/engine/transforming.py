@@ -8,7 +8,7 @@ A partition has one piece of work at a time, since only its result determines th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -119,13 +119,15 @@ class Transforming:
         if isinstance(made, Refusal):
             self._stop(partition, made.reason, made.detail)
             return
-        malformed = next((one.offset for one in made if isinstance(one, Malformed)), None)
-        if malformed is not None and transform.malformed == "stop":
-            before = [one for one in made if isinstance(one, MadeBatch) and one.offsets[0] < malformed]
-            ended = _Part(part.pieces, [Skipped(malformed, _epoch_of(part.pieces, malformed))], None, whole=False)
+        stops = transform.malformed == "stop"
+        malformed = next((one for one in made if isinstance(one, Malformed) and (stops or one.unknown)), None)
+        if malformed is not None:
+            at = malformed.offset
+            before = list(takewhile(lambda one: one is not malformed, made))
+            ended = _Part(part.pieces, [Skipped(at, _epoch_of(part.pieces, at))], None, whole=False)
             if self._stamp(partition, _shapes(before, ended, rules), pending.frame, pending.tailing):
-                detail = f"the value of the record at offset {malformed} is not as the rule's `transform.format` says"
-                self._stop(partition, Reason.MALFORMED_RECORD, detail)
+                why = malformed.unknown or "it is not as the rule's `transform.format` says"
+                self._stop(partition, Reason.MALFORMED_RECORD, f"the value of the record at offset {at}: {why}")
             return
         whole = self._stamp(partition, _shapes(made, part, rules), pending.frame, pending.tailing)
         if not whole:

@@ -14,8 +14,23 @@ from typing import Any, NamedTuple
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, BooleanType, DataType, StringType, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    FractionalType,
+    IntegerType,
+    LongType,
+    NullType,
+    NumericType,
+    ShortType,
+    StringType,
+    StructType,
+)
 
+from strait.avro.schema import parsed
+from strait.engine.detour.avro import values_of
 from strait.engine.detour.collector import collect
 from strait.engine.detour.layout import FROM_SPARK, Kind
 from strait.errors import SetupError
@@ -41,6 +56,7 @@ SETTINGS = (
 """Spark properties that must be Strait's own (strait/launch/spark.properties): results, the delay of each row and
 the data that expressions can read depend on them."""
 _MOST_DETAIL = 500
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)  # each holds all values of those before it
 
 
 class Transformed(NamedTuple):
@@ -111,6 +127,7 @@ def begun(rows: DataFrame) -> DataFrame:
         F.col("key").alias("__out_key"),
         F.col("value").alias("__out_value"),
         F.col("__headers").alias("__out_headers"),
+        F.lit(None).cast("binary").alias("__out_fields"),
     )
 
 
@@ -123,12 +140,12 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
         fields = ", ".join(f"'{name}', __secrets[{at}]" for at, name in enumerate(transform.secrets))
         seen = seen.withColumn("secret", F.expr(f"named_struct({fields})"))
     malformed = "false"
-    if transform.json_schema:
+    if transform.json_schema or transform.avro is not None:
         unparsed = seen
-        seen = _resolved(
-            "format.schema", lambda: unparsed.withColumn("v", F.when(F.expr(mine), _parsed(transform.json_schema)))
-        )
-        whole = "coalesce(json_array_length(concat('[', CAST(value AS STRING), ']')) = 1, false)"
+        seen = _resolved("format.schema", lambda: unparsed.withColumn("v", F.when(F.expr(mine), _parsed(transform))))
+        whole = "true"
+        if transform.avro is None:
+            whole = "coalesce(json_array_length(concat('[', CAST(value AS STRING), ']')) = 1, false)"
         malformed = f"(value IS NOT NULL AND (v IS NULL OR v.{_CORRUPT} IS NOT NULL OR NOT {whole}))"
     seen = seen.withColumn("__malformed", F.expr(f"{mine} AND {malformed}"))
     where = _checked(seen, "where", transform.where, BooleanType) if transform.where else "true"
@@ -136,11 +153,13 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
     made = {"__out_kind": kind}
     if transform.key:
         made["__out_key"] = f"CAST({_checked(seen, 'key', transform.key, StringType, BinaryType)} AS BINARY)"
-    if not transform.keeps_value:
+    if transform.avro is not None and transform.set_fields:
+        made["__out_fields"] = f"CAST({_avro_fields(seen, transform)} AS BINARY)"
+    elif not transform.keeps_value:
         made["__out_value"] = f"CAST({_value(seen, transform)} AS BINARY)"
     if transform.headers == "drop":
         made["__out_headers"] = "X'00'"
-    contents = ("__out_key", "__out_value", "__out_headers")
+    contents = ("__out_key", "__out_value", "__out_headers", "__out_fields")
     for name in contents:  # a record that cannot be parsed cannot be masked either
         made[name] = f"CASE WHEN NOT __malformed THEN {made.get(name, name)} END"
 
@@ -152,9 +171,14 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
     return _resolved("the transformation", lambda: seen.select(*map(chosen, columns)))
 
 
-def _parsed(schema: str) -> Column:
+def _parsed(transform: TopicTransform) -> Column:
+    source, schema = "value", transform.json_schema
+    if transform.avro is not None:
+        columns = parsed(transform.avro.schema_text).columns
+        source, schema = "__fields", ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    return F.from_json(F.col("value").cast("string"), f"{schema}, {_CORRUPT} STRING", options)
+    both = ", ".join(filter(None, (schema, f"{_CORRUPT} STRING")))
+    return F.from_json(F.col(source).cast("string"), both, options)
 
 
 def _value(rows: DataFrame, transform: TopicTransform) -> str:
@@ -178,6 +202,36 @@ def _value(rows: DataFrame, transform: TopicTransform) -> str:
         raise Refused("fields: no field is left")
     struct = ", ".join(f"'{name}', {content}" for name, content in made.items())
     return f"CASE WHEN value IS NOT NULL THEN to_json(named_struct({struct})) END"
+
+
+def _avro_fields(rows: DataFrame, transform: TopicTransform) -> str:
+    """Return the expression of the fields to set, as one JSON object, each of its type in the schema. Raises `Refused`."""
+    assert transform.avro is not None
+    values = values_of(transform.avro)
+    made = []
+    for name, expression in transform.set_fields.items():
+        wanted = values.types_of(name)[0]
+        given = _checked(rows, f"fields.set.{name}", expression, DataType)
+        kind = rows.select(F.expr(given).alias("it")).schema["it"].dataType
+        if isinstance(kind, NullType) and not wanted.nullable:
+            raise Refused(f"fields.set.{name}: is null, which the schema does not permit")
+        target = StructType.fromDDL(f"it {wanted.spark}")["it"].dataType
+        if not _fits(kind, target):
+            raise Refused(
+                f"fields.set.{name}: its result is {kind.simpleString()}, and the schema's {target.simpleString()}"
+            )
+        made.append(f"'{name}', CAST({given} AS {wanted.spark})")
+    return f"CASE WHEN value IS NOT NULL THEN to_json(named_struct({', '.join(made)})) END"
+
+
+def _fits(kind: DataType, target: DataType) -> bool:
+    """Return whether a cast keeps all values: null, the same type, a wider integer; and numbers as floating-point ones."""
+    if isinstance(kind, NullType) or kind.simpleString() == target.simpleString():
+        return True
+    if isinstance(target, FractionalType):
+        return isinstance(kind, NumericType)
+    order = [type(each) for each in (kind, target)]
+    return all(each in _INTEGERS for each in order) and sorted(order, key=_INTEGERS.index) == order
 
 
 def _fields(rows: DataFrame) -> list[str]:

@@ -8,16 +8,17 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
+from strait.engine.detour.avro import Decoded, put_back, values_of
 from strait.engine.detour.layout import FROM_SPARK, TO_SPARK, Kind
 from strait.launch.preview import Result, Sample, answer, placeholder, requested
 from strait.spark.evaluating import Refused, Transformed, begun, through
 from strait.spark.session import begin_session
 from strait.state.transform import TopicTransform
-from strait.wire.columns import NO_HEADERS
+from strait.wire.columns import NO_HEADERS, column
 
 _Results = dict[tuple[int, int], Result]
 
@@ -52,23 +53,33 @@ def evaluate_twice(session: SparkSession, one: Transformed, samples: Sequence[Sa
     return [first[sample.partition, sample.offset] for sample in samples]
 
 
-def _evaluate(session: SparkSession, one: Transformed, samples: Iterable[Sample]) -> _Results:
+def _evaluate(session: SparkSession, one: Transformed, samples: Sequence[Sample]) -> _Results:
     secrets = [placeholder(name) for name in one.transform.secrets]
+    avro, values = one.transform.avro, column([sample.value for sample in samples])
+    fields: Sequence[bytes | None] = [None] * len(samples)
+    if avro is not None:
+        fields = Decoded(values_of(avro)).fields(values)
     rows = [
-        (0, int(Kind.RECORD), one.number, *sample[:5], NO_HEADERS, secrets)  # as TO_SPARK has them
-        for sample in samples
+        (0, int(Kind.RECORD), one.number, *sample[:5], NO_HEADERS, secrets, parsed)  # as TO_SPARK has them
+        for sample, parsed in zip(samples, fields, strict=True)
     ]
     found: _Results = {(row[3], row[4]): Result("left_out") for row in rows}
     made = through(begun(session.createDataFrame(rows, TO_SPARK)), one)
-    for partition, _, kind, offset, _, key, value, _ in made.select("partition", *FROM_SPARK).collect():
+    for partition, _, kind, offset, _, key, value, _, changed in made.select("partition", *FROM_SPARK).collect():
         if kind == Kind.MALFORMED:
             found[partition, offset] = Result("malformed")
         elif kind == Kind.RECORD:
-            found[partition, offset] = Result("copied", _bytes(key), _bytes(value))
+            result, bad = _bytes(value), list[int]()
+            if avro is not None and changed is not None:
+                contents, bad = put_back(
+                    values_of(avro), list(one.transform.set_fields), column([result]), column([changed])
+                )
+                result = contents.at(0)
+            found[partition, offset] = Result("malformed") if bad else Result("copied", _bytes(key), result)
     return found
 
 
-def _bytes(data: bytearray | None) -> bytes | None:
+def _bytes(data: bytes | bytearray | None) -> bytes | None:
     return None if data is None else bytes(data)
 
 

@@ -64,18 +64,18 @@ class Admission:
         try:
             named = naming.Names(self._link).destination(topic.source)
             transform = TopicTransform.of(rule_of(self._link.topics, topic.source).transform)
-            made = "" if transform is None else transform.digest
-            return (
-                selects(self._link.topics, topic.source)
-                and named == topic.destination
-                and topic.policy.transform_digest == made
-            )
+            made = "" if transform is None else transform.rule_digest
+            return selects(self._link.topics, topic.source) and named == topic.destination and _made(topic) == made
         except ConfigError:  # an expression takes too long on a name that only an attacker would choose
             return False
 
 
 def _what(topic: PlannedTopic) -> tuple[str, str, str]:
-    return topic.source, topic.destination, topic.policy.transform_digest
+    return topic.source, topic.destination, _made(topic)
+
+
+def _made(topic: PlannedTopic) -> str:
+    return "" if topic.policy.transform is None else topic.policy.transform.rule_digest
 
 
 def with_selection_of(wanted: AppSpec, runs_with: object, plan: Plan, proofs: Mapping[str, Proof]) -> AppSpec:

@@ -2,15 +2,55 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Literal
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
-from strait.config.transform import Fields, Transform
+from strait.avro.schema import parsed, stripped
+from strait.avro.values import UNFRAMED, Values
+from strait.config.transform import Fields, Format, Transform
 from strait.state.record import Record
 
 _DIGEST_CHARACTERS = 16
+_WORD = re.compile(r"\w+")
+_WHOLE = re.compile(r"\bv\b(?!`?\s*\.\s*`?\w)")
+"""An expression of the whole value rather than of its fields, or of what may be one."""
+
+
+class AvroFormat(Record):
+    """Schemas of values in Avro: texts without what has no meaning for values."""
+
+    schema_text: str
+    schema_id: int = Field(UNFRAMED, ge=UNFRAMED, description="-1: values do not begin with a schema's ID.")
+    older: Mapping[str, str] = Field({}, description="ID -> schema of other values.")
+
+    @classmethod
+    def of(cls, given: Format | None) -> "AvroFormat | None":
+        if given is None or given.value != "avro":
+            return None
+        older = {str(number): stripped(text) for number, text in sorted(given.older.items())}
+        number = UNFRAMED if given.schema_id is None else given.schema_id
+        return cls(schema_text=stripped(given.schema_), schema_id=number, older=older)
+
+    def values(self) -> Values:
+        """Return what decodes and changes the values."""
+        return Values(self.schema_text, self.schema_id, {int(number): text for number, text in self.older.items()})
+
+    def meaning(self, expressions: Iterable[str]) -> Mapping[str, Any]:
+        """Return what determines the results of expressions.
+
+        With IDs, a value is always decoded with the schema of its ID, and a partition stops at an ID that has none. So another schema
+        changes no result unless it changes the type of a field that expressions name.
+        """
+        if self.schema_id == UNFRAMED:
+            return {"schema": self.schema_text}
+        fields = parsed(self.schema_text).meaning
+        named = {name for text in expressions for name in _WORD.findall(text)}
+        if any(_WHOLE.search(text) for text in expressions):
+            named |= set(fields)
+        return {"fields": {name: fields[name] for name in sorted(named & fields.keys())}}
 
 
 class TopicTransform(Record):
@@ -21,6 +61,11 @@ class TopicTransform(Record):
     """
 
     json_schema: str = Field("", description="Fields of a value that is a JSON object; empty: values are not parsed.")
+    avro: AvroFormat | None = Field(
+        None,
+        description="Values are in Avro. Written only if so: older versions cannot read it.",
+        exclude_if=lambda avro: avro is None,
+    )
     where: str = Field("", description="Condition for a record to be copied; empty: all are.")
     key: str = Field("", description="Expression of the new key; empty: unchanged.")
     value: str = Field("", description="Expression of the new value; empty: unchanged, or by the three below.")
@@ -38,7 +83,8 @@ class TopicTransform(Record):
             return None
         fields = given.fields or Fields.model_construct()
         return cls(
-            json_schema="" if given.format is None else given.format.schema_,
+            json_schema=given.format.schema_ if given.format is not None and given.format.value == "json" else "",
+            avro=AvroFormat.of(given.format),
             where=given.where or "",
             key=given.key or "",
             value=given.value or "",
@@ -63,9 +109,16 @@ class TopicTransform(Record):
     def digest(self) -> str:
         """A digest of all settings that determine which records are copied, and their content. The action for malformed
         records is not part of it: the records before and after one are the same."""
-        meant = self.model_dump(exclude={"malformed"})
-        text = json.dumps(meant, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+        meant = self.model_dump(exclude={"malformed", "avro"})
+        if self.avro is not None:
+            meant["avro"] = self.avro.meaning([self.where, self.key, self.value, *self.set_fields.values()])
+        return _digest(meant)
+
+    @property
+    def rule_digest(self) -> str:
+        """A digest of all settings but the action for malformed records: also of schemas of Avro that change no result, since a
+        false one would hide the fields that are to be masked."""
+        return _digest(self.model_dump(exclude={"malformed"}))
 
     def number(self, topic: str) -> int:
         """Return the number that identifies topic and transformation in rows for Spark: 63 bits."""
@@ -79,3 +132,8 @@ class TopicTransform(Record):
         parts += [f"{name} as {other}" for name, other in self.rename_fields.items()]
         parts += ["without headers"] if self.headers == "drop" else []
         return f"{self.digest} ({'; '.join(filter(None, parts))})"
+
+
+def _digest(meant: Mapping[str, Any]) -> str:
+    text = json.dumps(meant, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]

@@ -170,6 +170,12 @@ def column(contents: Sequence[bytes | None]) -> Column:
     return Column(data, starts, valid)
 
 
+def part_of(rows: Columns, first: int, behind: int) -> Columns:
+    """Return the rows from ``first`` to before ``behind``, at least one; nothing is copied."""
+    parts = (Column(one.data, one.starts[first : behind + 1], one.valid[first:behind]) for one in rows[1:])
+    return Columns(rows.times[first:behind], *parts)
+
+
 def _encode_slowly(rows: Columns, first: int, behind: int) -> bytes:
     out = bytearray()
     for row in range(first, behind):

@@ -124,7 +124,7 @@ class Evaluation:
             done(self._made(work))
 
     def _made(self, work: Work) -> Made:
-        rows = [*rows_of(self._chunk, work, "nowhere"), end_row(self._chunk), filler_rows(3)]
+        rows = [*rows_of(self._chunk, work, "nowhere", {}), end_row(self._chunk), filler_rows(3)]
         for batch in rows:
             for chunk, made in self._collector.take(as_spark_does(batch)):
                 assert chunk == self._chunk
@@ -145,9 +145,9 @@ def as_spark_does(rows: Any) -> Any:
         if made is not None:
             kind, one = (row["__kind"], made) if isinstance(made, Record) else (made, record)
             found.append(
-                (row["__chunk"], int(kind), one.offset, one.timestamp_ms, one.key, one.value, row["__headers"])
+                (row["__chunk"], int(kind), one.offset, one.timestamp_ms, one.key, one.value, row["__headers"], None)
             )
-    types = (pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary(), pa.binary())
+    types = (pa.int64(), pa.int32(), pa.int64(), pa.int64(), *[pa.binary()] * 4)
     columns = [pa.array([row[at] for row in found], kind) for at, kind in enumerate(types)]
     return pa.RecordBatch.from_arrays(columns, names=FROM_SPARK)
 

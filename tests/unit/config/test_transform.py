@@ -14,6 +14,14 @@ from strait.state.transform import TopicTransform
 SCHEMA = {"value": "json", "schema": "id BIGINT, email STRING"}
 
 
+def avro(*kinds: Any, **more: Any) -> str:
+    fields = [{"name": f"f{number}", "type": kind} | more for number, kind in enumerate(kinds)]
+    return json.dumps({"type": "record", "name": "A", "doc": "of it", "fields": fields})
+
+
+AVRO = {"value": "avro", "schema": avro("int", "int")}
+
+
 def rule(**transform: Any) -> Rule:
     return Rule.model_validate_json(json.dumps({"match": ".*", "transform": transform}))
 
@@ -60,7 +68,23 @@ def test_the_whole_block_reaches_the_plan() -> None:
         ({"where": "true", "malformed": "quarantine"}, "needs `format`"),
         ({"where": "true", "secrets": {"salt": "plain"}}, "never the secret itself"),
         ({"where": "true", "route": [{"to": "x"}]}, "route"),
-        ({"where": "true", "format": {"value": "avro", "schema": "x"}}, "json"),
+        ({"where": "true", "format": {"value": "xml", "schema": "x"}}, "json"),
+        ({"where": "true", "format": SCHEMA | {"schema_id": 1}}, "are for `value: avro`"),
+        ({"where": "true", "format": AVRO | {"schema": "x"}}, "schema: is not JSON"),
+        ({"where": "true", "format": AVRO | {"schema": '"string"'}}, "must be a record"),
+        ({"where": "true", "format": AVRO | {"older": {"1": AVRO["schema"]}}}, "needs `schema_id`"),
+        (
+            {"where": "true", "format": AVRO | {"schema_id": 1, "older": {"1": AVRO["schema"]}}},
+            "1 is the ID of `schema`",
+        ),
+        ({"where": "true", "format": AVRO | {"schema_id": -1}}, "greater than or equal to 0"),
+        (
+            {"where": "true", "format": AVRO | {"schema_id": 1, "older": {"2": avro("string")}}},
+            r"older\.2: cannot be read",
+        ),
+        ({"format": AVRO, "fields": {"drop": ["f0"]}}, "fields.drop: the copy of values in Avro has their schema"),
+        ({"format": AVRO, "fields": {"rename": {"f0": "a"}}}, "fields.rename: the copy"),
+        ({"format": AVRO, "fields": {"set": {"a": "1"}}}, "fields.set.a: the schema has no field a"),
         ({"where": "true", "malformed": "null"}, "quarantine"),
     ],
 )
@@ -106,6 +130,39 @@ def test_the_digest_is_of_what_is_copied_and_not_of_what_stops_it() -> None:
     assert len({one.digest, *(other.digest for other in others)}) == 6
     assert one.number("a") != one.number("b")
     assert all(0 <= other.number("t") < 1 << 63 for other in others)
+
+
+def planned(expression: str, **form: Any) -> TopicTransform:
+    made = TopicTransform.of(rule(format={"value": "avro"} | form, where=expression).transform)
+    assert made is not None
+    return made
+
+
+def test_digests_are_those_of_older_versions() -> None:
+    """Another one would stop topics for ever."""
+    one = TopicTransform(
+        json_schema="id BIGINT", where="v.id > 0", set_fields={"id": "1"}, secrets={"a": "${directory:/a:b}"}
+    )
+    assert (one.digest, TopicTransform(where="true").digest) == ("692b0948f3e1323d", "311459d5016e8751")
+    assert "avro" not in one.model_dump_json()
+
+
+def test_a_schema_of_avro_may_be_added_unless_it_changes_what_expressions_see() -> None:
+    first = planned("v.f0 > 0", schema=avro("int"), schema_id=1)
+    assert first.avro is not None and "doc" not in first.avro.schema_text
+    more = json.loads(avro("int"))
+    more["fields"].append({"name": "more", "type": ["null", "string"], "default": None})
+    wider: dict[str, Any] = {"schema": json.dumps(more), "schema_id": 2, "older": {"1": avro("int")}}
+    assert planned("v.f0 > 0", **wider).digest == first.digest
+    assert planned("v.f0 > 0", **(wider | {"schema_id": 7})).digest == first.digest
+    assert planned("v.f0 > 0", schema=avro("long"), schema_id=1).digest != first.digest
+    assert planned("v.f0 > 0", schema=avro("int", default=0), schema_id=1).digest != first.digest
+    assert planned("v.f0 > 0", schema=avro("int")).digest != first.digest, (
+        "without an ID, each value is decoded with it"
+    )
+    for whole in ("to_json(v) <> 'f0'", "v['f0'] > 0", "struct(v).v.f0 > 0", "v.f0 > 0 AND v IS NOT NULL"):
+        assert planned(whole, schema=avro("int"), schema_id=1).digest != planned(whole, **wider).digest
+    assert TopicPolicy.model_validate_json(TopicPolicy(transform=first).model_dump_json()).transform == first
 
 
 def test_plans_without_a_transformation_are_as_older_versions_wrote_them() -> None:

@@ -81,7 +81,12 @@ def _with_kinds(rows: Any, kinds: list[int]) -> Any:
 class Detour:
     """A slot's loop, and what evaluates for it."""
 
-    def __init__(self, refused: dict[int, str] | None = None, known: Callable[[int], bool] = lambda _: True) -> None:
+    def __init__(
+        self,
+        refused: dict[int, str] | None = None,
+        known: Callable[[int], bool] = lambda _: True,
+        spark: Callable[[Iterator[Any], dict[int, str], Callable[[int], bool]], None] = spark,
+    ) -> None:
         self.loop = Loop()
         self.exchange = Exchange(frozenset({NUMBER}))
         self.evaluator = self.exchange.of(self.loop)

@@ -151,6 +151,18 @@ def test_a_malformed_record_is_noted_without_its_content() -> None:
     assert slot.sent == [b"1", b"2", b"3", b"4", b"6", b"7"] and slot.partition.cursor.offset == 9
 
 
+def test_a_value_of_an_unknown_schema_stops_its_partition_whatever_malformed_says() -> None:
+    """Otherwise the quarantine would get every record of a new schema, and a later rule would make another copy of them."""
+    slot = Slot(malformed="quarantine")
+    slot.fetch(range(9))
+    _, done = slot.works.pop()
+    done([Malformed(0), Malformed(4, "it has schema ID 8"), Malformed(5)])
+    assert [one.record.offset for one in slot.sink.quarantined] == [0]
+    assert slot.partition.cursor.offset == 4
+    ((reason, detail),) = slot.stopped
+    assert reason is Reason.MALFORMED_RECORD and detail == "the value of the record at offset 4: it has schema ID 8"
+
+
 def test_a_result_for_a_position_that_was_reset_is_dropped_and_all_is_fetched_again() -> None:
     slot = Slot()
     slot.fetch(range(9))

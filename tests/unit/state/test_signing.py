@@ -12,7 +12,7 @@ from strait.config.client_properties import FORMER_STATE_KEY, STATE_KEY, problem
 from strait.config.links import Link, Naming, Topics
 from strait.config.selecting import Selected
 from strait.config.topics import Rule
-from strait.config.transform import Transform
+from strait.config.transform import Fields, Format, Transform
 from strait.planning.plan.group_sync import planned_sync
 from strait.planning.topic_sync import heartbeats
 from strait.state.admission import Admission, with_selection_of
@@ -78,6 +78,23 @@ def test_without_a_signature_no_plan_has_a_masked_topic_copied_as_it_is() -> Non
         )
         assert admission.refused_topics(forged, Proof.UNSIGNED) == refused
         assert admission.refused_topics(forged, Proof.PROVEN) == set()
+
+
+def test_without_a_signature_no_plan_has_other_schemas_of_avro() -> None:
+    """With a schema that has no such field, nothing would be masked."""
+    schema = '{"type":"record","name":"A","fields":[{"name":"NAME","type":"string"}]}'
+    real, false = (schema.replace("NAME", name) for name in ("email", "other"))
+    mask = Transform(format=Format(value="avro", schema=real, schema_id=2), fields=Fields(set={"email": "''"}))
+    masking = link(topics=Topics(include=("orders",), rules=(Rule(match="orders", transform=mask),)))
+    admission, kept = Admission(spec(masking)), plan(("orders", "orders"))
+    wanted = TopicTransform.of(mask)
+    assert wanted is not None and wanted.avro is not None
+    forged = wanted.model_copy(update={"avro": wanted.avro.model_copy(update={"older": {"1": false}})})
+    assert forged.digest == wanted.digest
+    for transform, refused in ((wanted, set()), (forged, {"orders"})):
+        topics = (topic.model_copy(update={"policy": TopicPolicy(transform=transform)}) for topic in kept.topics)
+        changed = kept.model_copy(update={"topics": tuple(topics)})
+        assert admission.refused_topics(changed, Proof.UNSIGNED) == refused
 
 
 def test_a_signature_is_of_one_record_of_one_topic_under_one_key() -> None:

@@ -6,19 +6,22 @@ So the slot's process fetches and decodes while this one encodes and compresses.
 import contextlib
 import json
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from strait.avro.values import Values
 from strait.engine.detour import frames
+from strait.engine.detour.avro import put_back, values_of
 from strait.engine.detour.layout import Kind
-from strait.engine.detour.rows import columns_of
-from strait.engine.evaluation import Made, MadeBatch, Malformed, Refusal
+from strait.engine.detour.rows import columns_of, fields_of
+from strait.engine.evaluation import Made, MadeBatch, Malformed, Offsets, Refusal
 from strait.reasons import Reason
-from strait.wire.columns import cuts, encode
+from strait.state.transform import AvroFormat
+from strait.wire.columns import Columns, cuts, encode, part_of
 
 OUTDATED = ""
 """Detail of a refusal if the JVM's query was built for another plan: the task must be restarted."""
@@ -36,6 +39,9 @@ class Collector:
         self._rows: list[pa.RecordBatch] = []
         self._items: list[MadeBatch | Malformed] = []
         self._known = True
+        self._values: Values | None = None
+        """With Avro, if the rule sets fields; ``_set``: their names."""
+        self._set: Sequence[str] = ()
 
     def take(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Made]]:
         """Take rows. Yields the number and the result of each piece of work that they end."""
@@ -62,6 +68,9 @@ class Collector:
         self._codec, self._most_bytes = described["codec"], described["most_bytes"]
         self._chunk = rows.column(0)[at].as_py()
         self._rows, self._items, self._known = [], [], True
+        avro = described.get("avro")
+        self._values = None if avro is None else values_of(AvroFormat.model_validate(avro))
+        self._set = described.get("set", ())
 
     def _add(self, rows: pa.RecordBatch, first: int, behind: int) -> None:
         if behind > first:
@@ -71,10 +80,22 @@ class Collector:
         """Make batches of the rows that were added."""
         if not self._rows:
             return
-        offsets, columns = columns_of(pa.concat_batches(self._rows) if len(self._rows) > 1 else self._rows[0])
+        rows = pa.concat_batches(self._rows) if len(self._rows) > 1 else self._rows[0]
         self._rows = []
-        places = cuts(columns, self._most_bytes)
-        for first, behind in pairwise(places):
+        offsets, columns = columns_of(rows)
+        if self._values is None:
+            self._add_batches(offsets, columns)
+            return
+        values, bad = put_back(self._values, self._set, columns.values, fields_of(rows))
+        columns = Columns(columns.times, columns.keys, values, columns.headers)
+        for before, row in pairwise([-1, *bad, len(columns)]):
+            if row > before + 1:
+                self._add_batches(offsets[before + 1 : row], part_of(columns, before + 1, row))
+            if row < len(columns):
+                self._items.append(Malformed(int(offsets[row])))
+
+    def _add_batches(self, offsets: Offsets, columns: Columns) -> None:
+        for first, behind in pairwise(cuts(columns, self._most_bytes)):
             self._items.append(MadeBatch(encode(columns, first, behind, self._codec), offsets[first:behind]))
 
     def _result(self) -> Made:

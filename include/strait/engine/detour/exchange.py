@@ -20,10 +20,11 @@ import numpy as np
 
 from strait.config.credentials import resolve
 from strait.engine.detour import frames
+from strait.engine.detour.avro import Decoded, values_of
 from strait.engine.detour.collector import OUTDATED
 from strait.engine.detour.layout import HANDED_ON
 from strait.engine.detour.rows import Place, begin_row, end_row, filler_rows, record_rows
-from strait.engine.evaluation import Evaluator, Made, Offsets, Refusal, Work
+from strait.engine.evaluation import Evaluator, Made, Malformed, Offsets, Refusal, Work
 from strait.errors import ConfigError, CorruptBatch, SetupError
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
@@ -51,6 +52,7 @@ class Exchange:
         self._outdated = False  # the JVM's query lacks a transformation of the plan
         self._submitted: queue.SimpleQueue[_Submitted | None] = queue.SimpleQueue()
         self._numbers = itertools.count()
+        self._unknown: dict[int, dict[int, str]] = {}  # by piece of work, as `rows_of` fills it
         self._waiting: dict[int, tuple[Loop, Callable[[Made], None]]] = {}  # dict operations are atomic
         self._folder = Path(tempfile.mkdtemp(prefix="strait-"))  # of mode 0700
         self._where = str(self._folder / "number")
@@ -97,8 +99,9 @@ class Exchange:
                 raise SetupError(f"transforming records: the second process of the task: {self._failure}")
             if one is None:
                 return
+            unknown = self._unknown[one.chunk] = {}
             try:
-                yield from rows_of(one.chunk, one.work, self._where)
+                yield from rows_of(one.chunk, one.work, self._where, unknown)
             except (CorruptBatch, ConfigError) as error:
                 reason = Reason.CORRUPT_BATCH if isinstance(error, CorruptBatch) else Reason.TRANSFORM_REFUSED
                 self._finish(one.chunk, Refusal(reason, error.message))
@@ -129,9 +132,14 @@ class Exchange:
         self.end()
 
     def _finish(self, chunk: int, made: Made) -> None:
-        waiting = self._waiting.pop(chunk, None)
+        waiting, unknown = self._waiting.pop(chunk, None), self._unknown.pop(chunk, {})
         if waiting is None:
             return
+        if unknown and not isinstance(made, Refusal):
+            made = [
+                Malformed(one.offset, unknown.get(one.offset, "")) if isinstance(one, Malformed) else one
+                for one in made
+            ]
         if isinstance(made, Refusal) and made.detail == OUTDATED:
             self._outdated = True
         loop, done = waiting
@@ -149,25 +157,34 @@ class _OfLoop:
         self._exchange.submit(self._loop, work, done)
 
 
-def rows_of(chunk: int, work: Work, destination: str) -> Iterator[Any]:
+def rows_of(chunk: int, work: Work, destination: str, unknown: dict[int, str]) -> Iterator[Any]:
     """Yield the rows of one piece of work, without its END.
 
     Args:
         destination: path of the socket for the result.
+        unknown: gets the offset of the first value in Avro whose schema the rule does not have, and the reason to stop there.
 
     Raises:
         CorruptBatch: a batch is damaged; the work then has no result.
         ConfigError: a secret cannot be read; the work then has no result.
     """
-    number = work.transform.number(work.topic)
+    number, avro = work.transform.number(work.topic), work.transform.avro
     described = {"where": destination, "number": number, "codec": work.codec, "most_bytes": work.most_bytes}
+    if avro is not None and work.transform.set_fields:
+        described |= {"avro": avro.model_dump(mode="json"), "set": list(work.transform.set_fields)}
     secrets = tuple(resolve(f"transform of topic {work.topic}", work.transform.secrets).values())
     place = Place(chunk, number, work.partition, secrets)
     yield begin_row(chunk, json.dumps(described).encode())
     offsets, first = _offsets(work.stretches), 0
+    decoded = None if avro is None else Decoded(values_of(avro))
     for group in _groups([opened(batch) for batch in work.batches]):
         rows = decode(group)
-        yield record_rows(place, rows, offsets[first : first + len(rows)])
+        if decoded is None:
+            yield record_rows(place, rows, offsets[first : first + len(rows)])
+        else:
+            for begin, part, fields in decoded.parts(rows, first):
+                unknown.update({int(offsets[row]): why for row, why in decoded.unknown.items()})
+                yield record_rows(place, part, offsets[begin : begin + len(part)], fields)
         first += len(rows)
 
 

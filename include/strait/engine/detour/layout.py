@@ -8,11 +8,11 @@ HANDED_ON = 512
 
 TO_SPARK = (
     "__chunk BIGINT, __kind INT, __number BIGINT, partition INT, offset BIGINT, __ms BIGINT, key BINARY, value BINARY, "
-    "__headers BINARY, __secrets ARRAY<STRING>"
+    "__headers BINARY, __secrets ARRAY<STRING>, __fields BINARY"
 )
 """Columns of the rows as Spark gets them, in its notation. Expressions see those without ``__``."""
-FROM_SPARK = ("__chunk", "__out_kind", "offset", "__ms", "__out_key", "__out_value", "__out_headers")
-"""Columns as they come back."""
+FROM_SPARK = ("__chunk", "__out_kind", "offset", "__ms", "__out_key", "__out_value", "__out_headers", "__out_fields")
+"""Columns as they come back. ``fields``: of values in Avro as JSON, all of them to Spark, those that the rule sets back."""
 
 
 class Kind(IntEnum):

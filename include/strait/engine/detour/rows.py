@@ -25,6 +25,7 @@ _SCHEMA = pa.schema(
         ("value", pa.binary()),
         ("__headers", pa.binary()),
         ("__secrets", pa.list_(pa.string())),
+        ("__fields", pa.binary()),
     ]
 )
 
@@ -38,8 +39,8 @@ class Place(NamedTuple):
     secrets: Sequence[str] = ()
 
 
-def record_rows(place: Place, rows: Columns, offsets: Any) -> pa.RecordBatch:
-    """Return the rows of records, at these source offsets."""
+def record_rows(place: Place, rows: Columns, offsets: Any, fields: Column | None = None) -> pa.RecordBatch:
+    """Return the rows of records, at these source offsets. ``fields``: of values in Avro, as JSON."""
     count = len(rows)
     secrets = pa.nulls(count, _SCHEMA.field("__secrets").type)
     if place.secrets:
@@ -56,6 +57,7 @@ def record_rows(place: Place, rows: Columns, offsets: Any) -> pa.RecordBatch:
             _binary(rows.values, count),
             _binary(rows.headers, count),
             secrets,
+            pa.nulls(count, pa.binary()) if fields is None else _binary(fields, count),
         ],
         schema=_SCHEMA,
     )
@@ -82,6 +84,11 @@ def columns_of(rows: pa.RecordBatch) -> tuple[Any, Columns]:
     return offsets.to_numpy(), Columns(
         np.ascontiguousarray(times.to_numpy()), column_of(keys), column_of(values), column_of(headers)
     )
+
+
+def fields_of(rows: pa.RecordBatch) -> Column:
+    """Return the fields of values in Avro that came back, as JSON."""
+    return column_of(rows.column(7))
 
 
 def column_of(array: pa.BinaryArray) -> Column:
@@ -120,5 +127,6 @@ def _control(chunk: int, kind: Kind, count: int, value: bytes | None = None) -> 
         pa.array([value] * count, pa.binary()),
         pa.array([NO_HEADERS] * count, pa.binary()),
         pa.nulls(count, pa.list_(pa.string())),
+        pa.nulls(count, pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)

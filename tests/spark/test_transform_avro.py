@@ -1,0 +1,138 @@
+"""Values in Avro that are filtered and masked on real Spark and real brokers, compared by another decoder of Avro."""
+
+import contextlib
+import io
+import json
+import random
+import struct
+from typing import Any
+
+import fastavro
+import psutil
+import pytest
+from confluent_kafka import Producer
+
+from strait.reasons import Reason
+from strait.state.reader import StateReader
+from strait.state.schema import TopicPolicy
+from strait.state.transform import AvroFormat, TopicTransform
+from support.fixtures.waiting import eventually
+from support.kafka.records import Record, read_all
+from support.links.links import Link
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker]
+
+OLD = {
+    "type": "record",
+    "name": "Customer",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "email", "type": "string"},
+        {"name": "ssn", "type": "string"},
+        {"name": "country", "type": {"type": "enum", "name": "Country", "symbols": ["US", "DE", "FR"]}},
+    ],
+}
+NEW = {
+    "type": "record",
+    "name": "Customer",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "country", "type": {"type": "enum", "name": "Country", "symbols": ["US", "DE", "FR"]}},
+        {"name": "email", "type": ["null", "string"]},
+        {"name": "scores", "type": {"type": "array", "items": ["null", "double", "string"]}, "default": []},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 0},
+    ],
+}
+NEWEST = {**NEW, "fields": [*NEW["fields"], {"name": "more", "type": ["null", "string"], "default": None}]}
+SCHEMAS = {7: OLD, 9: NEW, 12: NEWEST}
+PARSED = {number: fastavro.parse_schema(schema) for number, schema in SCHEMAS.items()}
+
+
+def transform(main: int, *older: int) -> TopicTransform:
+    texts = {number: json.dumps(SCHEMAS[number]) for number in (main, *older)}
+    return TopicTransform(
+        avro=AvroFormat(schema_text=texts.pop(main), schema_id=main, older={str(key): texts[key] for key in texts}),
+        where="v.country <> 'US'",
+        set_fields={"email": "regexp_replace(v.email, '^[^@]+', 'x')", "ssn": "''"},
+        malformed="quarantine",
+    )
+
+
+def value(rng: random.Random, number: int, schema: int) -> bytes | None:
+    if rng.random() < 0.02:
+        return rng.choice(
+            [None, b"", b"\0", struct.pack(">bI", 0, schema), struct.pack(">bI", 0, schema) + b"\xff" * 20, b"{}"]
+        )
+    made: dict[str, Any] = {
+        "id": number,
+        "country": rng.choice(["US", "DE", "FR"]),
+        "email": f"person{number}@example.com",
+    }
+    if schema == 7:
+        made["ssn"] = "123-45-6789"
+    else:
+        made |= {"scores": [None, 0.1, "x"], "at": number, "email": made["email"] if number % 5 else None, "more": "y"}
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, PARSED[schema], made)
+    return struct.pack(">bI", 0, schema) + out.getvalue()
+
+
+def transformed(record: Record) -> Record | None:
+    if record.value is None or len(record.value) < 8 or record.value[5:7] == b"\xff\xff":
+        return None
+    schema = PARSED[struct.unpack_from(">I", record.value, 1)[0]]
+    made: Any = fastavro.schemaless_reader(io.BytesIO(record.value[5:]), schema, None)
+    if made["country"] == "US":
+        return None
+    if made["email"] is not None:
+        made["email"] = "x@example.com"
+    if "ssn" in made:
+        made["ssn"] = ""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, made)
+    return record._replace(value=record.value[:5] + out.getvalue())
+
+
+def produce(link: Link, rng: random.Random, first: int, records: int, *schemas: int) -> None:
+    producer = Producer(link.source.client_properties | {"compression.type": "zstd"})
+    for number in range(first, first + records):
+        content = value(rng, number, rng.choice(schemas))
+        producer.produce(link.name, content, f"key {number}".encode(), number % link.partitions)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def until_all_is_there(link: Link) -> None:
+    written = read_all(link.source, link.name, link.partitions)
+    wanted = [[made for record in records if (made := transformed(record)) is not None] for records in written]
+    link.until(lambda: link.copied() >= sum(map(len, wanted)), "all records that are kept are copied", 240)
+    copied = read_all(link.destination, link.name, link.partitions)
+    for ours, theirs in zip(copied, wanted, strict=True):
+        assert ours == [one._replace(offset=number) for number, one in enumerate(theirs)]
+
+
+def stopped(link: Link) -> str:
+    with StateReader(link.destination.client_properties, "destination", link.name, follow=("reports",)) as state:
+        state.catch_up(30)
+        rows = [row for reports in state.reports.values() for report in reports for row in report.partitions]
+        return next((row.detail for row in rows if row.reason == Reason.MALFORMED_RECORD), "")
+
+
+def test_avro_is_filtered_and_masked_and_stays_avro(link: Link) -> None:
+    rng = random.Random(5)
+    produce(link, rng, 0, 3_000, 7, 9)
+    link.publish(slots=1, policy=TopicPolicy(transform=transform(9, 7)))
+    link.submit(ledger_seconds=3600)
+    link.until(lambda: link.copied() > 0, "it copies")
+    produce(link, rng, 3_000, 3_000, 7, 9)
+    victim = eventually(link.slot_process, what="a worker runs the slot", within_seconds=120)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        victim.kill()
+    until_all_is_there(link)
+    produce(link, rng, 6_000, 1_000, 9, 12)
+    link.until(
+        lambda: "schema ID 12" in stopped(link),
+        "a partition stops at the new schema, which `malformed` does not put aside",
+    )
+    link.publish(slots=1, policy=TopicPolicy(transform=transform(12, 9, 7)))
+    until_all_is_there(link)
