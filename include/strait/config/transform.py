@@ -4,6 +4,7 @@ Only its form is checked here. The application's driver checks whether Spark acc
 function of the record (`strait.spark.evaluating`).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,19 @@ def _number(key: Any) -> Any:
 
 
 SchemaId = Annotated[int, BeforeValidator(_number), Field(ge=0, le=(1 << 32) - 1)]
+
+
+_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+_SECRET = re.compile(r"(?<![\w.`])`?secret\b")
+SECRET_IN_WHERE = (  # noqa: S105  a text
+    "may not use `secret`: two hosts with different contents of its file, as during a rotation, would keep different records, "
+    "and the offset map could contradict itself; use it in `key`, `value` or `fields`"
+)
+
+
+def uses_secret(expression: str) -> bool:
+    """Return whether an expression uses the column `secret`, as far as its text shows."""
+    return _SECRET.search(re.sub(r"\s*\.\s*", ".", _TEXT.sub("''", expression))) is not None
 
 
 def foreign_secrets(given: Iterable["Transform | None"], own: Iterable["Transform | None"]) -> Iterator[str]:
@@ -114,7 +128,8 @@ class Transform(Settings):
 
     format: Format | None = Field(None, description="How values are parsed. Default: not at all.")
     where: Expression | None = Field(
-        None, description="Condition for a record to be copied, in Spark SQL. Default: all are copied."
+        None,
+        description="Condition for a record to be copied, in Spark SQL, which may not use `secret`. Default: all are copied.",
     )
     key: Expression | None = Field(None, description="Expression of the new key, text or bytes. Default: unchanged.")
     value: Expression | None = Field(
@@ -148,6 +163,8 @@ class Transform(Settings):
                 problems.append("fields: set `set`, `drop` or `rename`")
         if self.malformed != "stop" and self.format is None:
             problems.append("malformed: needs `format`; values that are not parsed cannot be malformed")
+        if self.where is not None and uses_secret(self.where):
+            problems.append(f"where: {SECRET_IN_WHERE}")
         problems += self._problems_of_avro()
         problems += [
             f"secrets.{name}: must be a reference such as ${{directory:/run/secrets:salt}}, never the secret itself"

@@ -9,6 +9,7 @@ number of its topic's transformation, and only these expressions are evaluated f
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pyspark.errors import PySparkException
@@ -30,6 +31,7 @@ from pyspark.sql.types import (
 )
 
 from strait.avro.schema import parsed
+from strait.config.transform import SECRET_IN_WHERE
 from strait.engine.detour.avro import values_of
 from strait.engine.detour.collector import collect
 from strait.engine.detour.layout import FROM_SPARK, Kind
@@ -148,7 +150,9 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
             whole = "coalesce(json_array_length(concat('[', CAST(value AS STRING), ']')) = 1, false)"
         malformed = f"(value IS NOT NULL AND (v IS NULL OR v.{_CORRUPT} IS NOT NULL OR NOT {whole}))"
     seen = seen.withColumn("__malformed", F.expr(f"{mine} AND {malformed}"))
-    where = _checked(seen, "where", transform.where, BooleanType) if transform.where else "true"
+    where = "true"
+    if transform.where:
+        where = _checked(seen, "where", transform.where, BooleanType, refused={"secret": SECRET_IN_WHERE})
     kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {Kind.RECORD.value} END"
     made = {"__out_kind": kind}
     if transform.key:
@@ -240,9 +244,19 @@ def _fields(rows: DataFrame) -> list[str]:
     return [field.name for field in parsed.fields if field.name != _CORRUPT]
 
 
-def _checked(rows: DataFrame, name: str, expression: str, *kinds: type[DataType]) -> str:
+def _checked(
+    rows: DataFrame,
+    name: str,
+    expression: str,
+    *kinds: type[DataType],
+    refused: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Return the expression in parentheses. Raises `Refused` if it is invalid, has another type, or is not a function of
-    the record that never fails."""
+    the record that never fails.
+
+    Args:
+        refused: column that it may not use -> the reason.
+    """
     one = _resolved(name, lambda: rows.select(F.expr(f"({expression}\n)").alias("it")))
     kind = one.schema["it"].dataType
     if not isinstance(kind, kinds):
@@ -255,6 +269,9 @@ def _checked(rows: DataFrame, name: str, expression: str, *kinds: type[DataType]
         )
     (nodes,) = plan[0]["projectList"]
     root = tree(nodes)
+    used = (str(node.fields.get("name")) for node in root.walk() if node.kind == "AttributeReference")
+    if column := next((column for column in used if column in refused), None):
+        raise Refused(f"{name}: {refused[column]}")
     if problems := refusals(expression, root):
         raise Refused(f"{name}: {'; '.join(problems)}")
     for problem in _regex_problems(rows.sparkSession, regexes(root)):

@@ -22,6 +22,23 @@ def avro(*kinds: Any, **more: Any) -> str:
 AVRO = {"value": "avro", "schema": avro("int", "int")}
 
 
+SECRET = {"key": "secret.salt", "secrets": {"salt": "${directory:/a:salt}"}}
+WITH_SECRET = (
+    "secret.salt = 'x'",
+    "length(`secret` . salt) > 1 -- it's",
+    "to_json(secret) <> ''",
+    "v.a = 'it''s' AND (secret.salt) > 'b'",
+    "/* ' */ secret.salt > 'b' /* ' */",
+)
+WITHOUT_SECRET = (
+    "v.secret = 'x'",
+    "v.`secret`.a > 1",
+    "v . secret > 1",
+    "v.a = 'secret.salt'",
+    "mysecret > 1 -- secret.salt",
+)
+
+
 def rule(**transform: Any) -> Rule:
     return Rule.model_validate_json(json.dumps({"match": ".*", "transform": transform}))
 
@@ -86,11 +103,17 @@ def test_the_whole_block_reaches_the_plan() -> None:
         ({"format": AVRO, "fields": {"rename": {"f0": "a"}}}, "fields.rename: the copy"),
         ({"format": AVRO, "fields": {"set": {"a": "1"}}}, "fields.set.a: the schema has no field a"),
         ({"where": "true", "malformed": "null"}, "quarantine"),
+        *(({"where": where} | SECRET, "where: may not use `secret`: two hosts") for where in WITH_SECRET),
     ],
 )
 def test_what_has_no_meaning_is_refused(block: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         rule(**block)
+
+
+@pytest.mark.parametrize("where", WITHOUT_SECRET)
+def test_a_condition_may_use_all_else(where: str) -> None:
+    assert rule(where=where, **SECRET).transform is not None
 
 
 @pytest.mark.parametrize("on_foreign", ["expect", "continue"])
