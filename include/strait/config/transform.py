@@ -30,7 +30,7 @@ SchemaId = Annotated[int, BeforeValidator(_number), Field(ge=0, le=(1 << 32) - 1
 
 _TEXT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--[^\n]*|/\*.*?\*/""", re.DOTALL)
 _SECRET = re.compile(r"(?<![\w.`])`?secret\b")
-SECRET_IN_WHERE = (  # noqa: S105  a text
+WHY_NOT_IN_WHERE = (
     "may not use `secret`: two hosts with different contents of its file, as during a rotation, would keep different records, "
     "and the offset map could contradict itself; use it in `key`, `value` or `fields`"
 )
@@ -164,7 +164,7 @@ class Transform(Settings):
         if self.malformed != "stop" and self.format is None:
             problems.append("malformed: needs `format`; values that are not parsed cannot be malformed")
         if self.where is not None and uses_secret(self.where):
-            problems.append(f"where: {SECRET_IN_WHERE}")
+            problems.append(f"where: {WHY_NOT_IN_WHERE}")
         problems += self._problems_of_avro()
         problems += [
             f"secrets.{name}: must be a reference such as ${{directory:/run/secrets:salt}}, never the secret itself"

@@ -144,7 +144,7 @@ class Control:
 
     def preview(self, proposal: Proposal, topic: str) -> Preview:
         """Return the results of a topic's transformation for its recent records; see `strait.control.previewing`."""
-        return preview(self._handle, self.link, self._source, proposal, topic)
+        return preview(self._handle, self.link, self._source, proposal, topic, self._progress)
 
     def apply(
         self, proposal: Proposal | None = None, *, stopped: bool | None = None, shown: ShownPlan | None = None

@@ -2,7 +2,7 @@
 Changes nothing."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from strait.avro.reading import NotAvro
 from strait.avro.values import Values
@@ -19,6 +19,7 @@ from strait.planning.review.preview import Content, Preview, Previewed
 from strait.planning.topics.identity import Change
 from strait.state.link_handle import LinkHandle
 from strait.state.transform import TopicTransform
+from strait.text import plural
 
 MOST_RECORDS = 1_000
 MOST_BYTES = 16 << 20
@@ -26,11 +27,13 @@ MOST_PARTITIONS = 20
 """From how many partitions records are read: those with the most records."""
 
 
-def preview(handle: LinkHandle, link: Link, admin: Admin, proposal: Proposal, topic: str) -> Preview:
+def preview(
+    handle: LinkHandle, link: Link, admin: Admin, proposal: Proposal, topic: str, progress: Callable[[str], None]
+) -> Preview:
     """Return the results of the transformation of a source topic for its recent records.
 
     Args:
-        admin: of the source. ``proposal``: by the same rules.
+        admin: of the source. ``proposal``: by the same rules. ``progress``: called with what is done at present.
 
     Raises:
         ConfigError: the link does not select the topic, or does not transform it.
@@ -41,9 +44,9 @@ def preview(handle: LinkHandle, link: Link, admin: Admin, proposal: Proposal, to
         raise ConfigError(f"link {handle.name}", [f"its `topics` do not select {topic!r}"])
     if transform is None:
         raise ConfigError(f"link {handle.name}", [f"its rules do not transform {topic!r}"])
-    samples = recent(handle, admin, topic)
+    samples = recent(handle, admin, topic, progress)
     values = None if transform.avro is None else transform.avro.values()
-    found = evaluate(topic, transform.model_dump(mode="json"), samples, link.spark)
+    found = evaluate(topic, transform.model_dump(mode="json"), samples, link.spark, progress)
     return Preview(
         topic,
         str(transform),
@@ -80,12 +83,13 @@ def _readable(value: bytes | None, values: Values | None) -> bytes | None:
         return value
 
 
-def recent(handle: LinkHandle, admin: Admin, topic: str) -> Sequence[Sample]:
+def recent(handle: LinkHandle, admin: Admin, topic: str, progress: Callable[[str], None]) -> Sequence[Sample]:
     """Return the last committed records of a topic, at most `MOST_RECORDS`, and hardly more than `MOST_BYTES`, from its
     partitions in equal parts."""
     count = admin.partition_counts().get(topic, 0)
     if not count:
         raise ConfigError(f"topic {topic}", [f"cluster {admin.cluster} has no such topic, or hides it"])
+    progress(f"preview: looking for recent records of {topic}")
     places = [TopicPartition(topic, number) for number in range(count)]
     first, end = admin.offsets(places, "earliest"), admin.offsets(places, "latest")
     held = {place: end[place] - first[place] for place in places if end[place] > first[place]}
@@ -94,7 +98,7 @@ def recent(handle: LinkHandle, admin: Admin, topic: str) -> Sequence[Sample]:
     ranges = {place: (max(first[place], end[place] - each), end[place]) for place in chosen}
     sizes: Counter[TopicPartition] = Counter()
     full: set[TopicPartition] = set()
-    found = []
+    found: list[Sample] = []
     for message in read_ranges(*handle.source, ranges, full):
         place = TopicPartition(message.topic(), message.partition())
         key, value = message.key(), message.value()
@@ -102,5 +106,6 @@ def recent(handle: LinkHandle, admin: Admin, topic: str) -> Sequence[Sample]:
         if sizes[place] > MOST_BYTES // len(chosen):
             full.add(place)
         headers = tuple(message.headers() or ())
+        progress(f"preview: {plural(len(found), 'record')} of {topic} read")
         found.append(Sample(place.partition, message.offset(), message.timestamp()[1], key, value, headers))
     return found

@@ -5,13 +5,16 @@ show one, and the host need not have their files.
 """
 
 import base64
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 from strait.config.links import Spark
 from strait.errors import LaunchError
@@ -21,6 +24,7 @@ from strait.launch.properties import spark_environment, spark_properties, writte
 from strait.launch.spark_home import find_spark_submit
 
 _SECONDS = 300.0
+_TELL_SECONDS = 0.5
 _MODULE = "strait.spark.preview"
 
 
@@ -55,11 +59,18 @@ def placeholder(secret: str) -> str:
     return f"<secret.{secret}>"
 
 
-def evaluate(topic: str, transform: Mapping[str, Any], samples: Sequence[Sample], spark: Spark) -> Evaluated:
+def evaluate(
+    topic: str,
+    transform: Mapping[str, Any],
+    samples: Sequence[Sample],
+    spark: Spark,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Evaluated:
     """Evaluate the transformation for these records of the topic, as the tasks of the link's slots do.
 
     Args:
         transform: a `TopicTransform` as JSON.
+        progress: called about twice a second with what the process does.
 
     Raises:
         LaunchError: the process fails.
@@ -70,7 +81,7 @@ def evaluate(topic: str, transform: Mapping[str, Any], samples: Sequence[Sample]
         "transform": dict(transform),
         "samples": [(one[:3], _text(one.key), _text(one.value)) for one in samples],
     }
-    found = json.loads(_run(json.dumps(request).encode(), spark))
+    found = json.loads(_run(json.dumps(request).encode(), spark, progress))
     results = [Result(kind, _bytes(key), _bytes(value)) for kind, key, value in found["results"]]
     return Evaluated(results, found["refused"])
 
@@ -91,27 +102,53 @@ def answer(results: Iterable[Result], refused: str = "") -> bytes:
     return json.dumps({"results": rows, "refused": refused}).encode()
 
 
-def _run(request: bytes, spark: Spark) -> bytes:
+def _run(request: bytes, spark: Spark, progress: Callable[[str], None]) -> bytes:
     spark_submit, java = find_spark_submit(), find_java()
     with tempfile.TemporaryDirectory(prefix="strait-preview-") as scratch:
         properties = Path(scratch) / "spark.properties"
         alone = spark.model_copy(update={"master": "local", "conf": {"spark.master": "local[1]"}})
         properties.write_text(written(spark_properties("strait-preview", 1, alone, Path(scratch))), encoding="utf-8")
-        try:
-            ended = subprocess.run(
-                [sys.executable, "-m", _MODULE],
-                input=request,
-                capture_output=True,
-                env=_environment(alone, Path(scratch), spark_submit, java) | _arguments(properties),
-                timeout=_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise LaunchError(f"preview: Spark has no result after {_SECONDS:.0f} s", hint="try again") from None
-    if ended.returncode or not ended.stdout:
-        cause = cause_of(ended.returncode, ended.stderr.decode(errors="replace"), None)
+        stage = Path(scratch) / "stage"
+        with subprocess.Popen(
+            [sys.executable, "-m", _MODULE, str(stage)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(alone, Path(scratch), spark_submit, java) | _arguments(properties),
+        ) as process:
+            try:
+                result, errors = _results(process, request, stage, progress)
+            except BaseException:
+                process.kill()
+                raise
+    if process.returncode or not result:
+        cause = cause_of(process.returncode, errors.decode(errors="replace"), None)
         raise LaunchError(f"preview: Spark has ended: {cause}", hint="`strait validate` checks Java and PySpark")
-    return ended.stdout
+    return result
+
+
+def _results(
+    process: "subprocess.Popen[bytes]", request: bytes, stage: Path, progress: Callable[[str], None]
+) -> tuple[bytes, bytes]:
+    """Return the output and the errors of a process, once it has ended. ``stage``: the file in which it says what it does."""
+    began, given = time.monotonic(), process.stdin
+    process.stdin = None  # or `communicate` writes, of which it forgets the rest if it is called again
+    assert given is not None
+    threading.Thread(target=_give, args=(given, request), daemon=True).start()
+    while True:
+        try:
+            return process.communicate(timeout=_TELL_SECONDS)
+        except subprocess.TimeoutExpired:
+            seconds = time.monotonic() - began
+            if seconds > _SECONDS:
+                raise LaunchError(f"preview: Spark has no result after {_SECONDS:.0f} s", hint="try again") from None
+            said = stage.read_text(encoding="utf-8") if stage.exists() else ""
+            progress(f"preview: {said or 'Spark starts'} ({seconds:.0f} s)")
+
+
+def _give(pipe: IO[bytes], request: bytes) -> None:
+    with contextlib.suppress(OSError), pipe:  # the process may have ended
+        pipe.write(request)
 
 
 def _arguments(properties: Path) -> dict[str, str]:

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from strait.avro.schema import parsed
-from strait.config.transform import SECRET_IN_WHERE
+from strait.config.transform import WHY_NOT_IN_WHERE
 from strait.engine.detour.avro import values_of
 from strait.engine.detour.collector import collect
 from strait.engine.detour.layout import FROM_SPARK, Kind
@@ -152,7 +152,7 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
     seen = seen.withColumn("__malformed", F.expr(f"{mine} AND {malformed}"))
     where = "true"
     if transform.where:
-        where = _checked(seen, "where", transform.where, BooleanType, refused={"secret": SECRET_IN_WHERE})
+        where = _checked(seen, "where", transform.where, BooleanType, refused={"secret": WHY_NOT_IN_WHERE})
     kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {Kind.RECORD.value} END"
     made = {"__out_kind": kind}
     if transform.key:

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,7 @@ from strait.launch.preview import Result, Sample, answer, placeholder, requested
 from strait.spark.evaluating import Refused, Transformed, begun, through
 from strait.spark.session import begin_session
 from strait.state.transform import TopicTransform
+from strait.text import plural
 from strait.wire.columns import NO_HEADERS, column
 
 _Results = dict[tuple[int, int], Result]
@@ -30,6 +32,7 @@ def main() -> None:
     logging.basicConfig(level=logging.ERROR)
     topic, transform, samples = requested(sys.stdin.buffer.read())
     session = begin_session().result()
+    Path(sys.argv[1]).write_text(f"Spark evaluates {plural(len(samples), 'record')}, twice", encoding="utf-8")
     try:
         one = Transformed(topic, TopicTransform.model_validate_json(json.dumps(transform)))
         results = evaluate_twice(session, one, samples)
