@@ -35,6 +35,20 @@ def test_the_plan_and_each_first_run_say_what_is_done_to_records() -> None:
     assert propose(masking(**MASK), SOURCE, COPY, plan, runs).empty
 
 
+def test_a_topic_into_which_nothing_went_says_how_it_goes_on() -> None:
+    """Such as one whose former expression Spark refuses. It is not begun anew by itself: another version of Spark, or a host that
+    has a secret's file, may not refuse it, and such an instance may be suspended."""
+    plan, runs = publish(propose(masking(key="rand()"), SOURCE, COPY))
+    waits = [one for one in propose(masking(**MASK), SOURCE, COPY, plan, runs).draft.waiting if one.topic == "people"]  # type: ignore[union-attr]
+    assert {one.reason for one in waits} == {Reason.TRANSFORM_CHANGED}
+    assert all("run `strait resolve LINK people --restart`" in one.detail for one in waits)
+    written = {place: tuple(run.model_copy(update={"sequence_end": 1}) for run in held) for place, held in runs.items()}
+    waits = [
+        one for one in propose(masking(**MASK), SOURCE, COPY, plan, written).draft.waiting if one.topic == "people"
+    ]  # type: ignore[union-attr]
+    assert all("people holds records of transformation" in one.detail for one in waits)
+
+
 @pytest.mark.parametrize("now", [{"key": "sha2(key, 512)"}, {"where": "true"}, None])
 def test_nothing_is_added_to_records_that_were_made_in_another_way(now: dict[str, str] | None) -> None:
     """Without its rule, too: the copy would get unmasked records. Neither would a partition that is new."""

@@ -29,8 +29,21 @@ def untransformed(pair: Pair, begun: Begun, policy: TopicPolicy) -> Change | Non
         if others:
             end = copied(past)[1]
             detail = f"{pair.destination.topic} holds records {_made(others[-1].transform)}; the rule now makes records {_made(wanted)}"
+            if all(
+                _is_first(run) for place, past in begun.runs.items() if place[0] == pair.source.topic for run in past
+            ):
+                detail = (
+                    f"{pair.destination.topic} was begun for records {_made(others[-1].transform)}, and the rule now makes records "
+                    f"{_made(wanted)}; the map has no record of it, but an instance with the former rule may still write one. If it "
+                    f"is empty, delete it and run `strait resolve LINK {pair.source.topic} --restart`"
+                )
             return Change(Reason.TRANSFORM_CHANGED, detail, "destination", (end, end))
     return None
+
+
+def _is_first(run: OffsetMapping) -> bool:
+    """Return whether the segment only says where copying begins."""
+    return not run.sequence_end and not run.gaps
 
 
 def _into(past: Iterable[OffsetMapping], pair: Pair) -> list[OffsetMapping]:
