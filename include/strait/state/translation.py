@@ -39,7 +39,7 @@ class Fit(StrEnum):
     EXACT = "exact"
     OVERLAP = "overlap"  # exact, but records that were consumed come after it: two links interleave them differently
     AHEAD = "ahead"  # after the last replicated record: the result is the end of the replicated records, and grows
-    BEFORE_START = "before_start"  # the record at the offset was never replicated: the result is the first that was
+    BEFORE_START = "before_start"  # the record at the offset was not replicated, and none before it: the result is the first that was
     INEXACT = "inexact"  # the map does not determine it: the result may be too early, never too late
     DELETED = "deleted"  # the records there were deleted: the result is the first that is left
     NOT_REPLICATED = "not_replicated"  # no record of the partition is: there is no result
