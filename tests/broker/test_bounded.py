@@ -10,10 +10,16 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+from strait.audit.observing import plan_link
+from strait.audit.plan import AuditRequest
 from strait.config.links import LinksFile, parse
+from strait.consumer_groups.offsets import Offsets
+from strait.control.failover import failover as failovers
+from strait.control.failover.turn import Settings
 from strait.control.link_status import link_groups
 from strait.control.plane import Control
 from strait.control.reaching import Reaching
+from strait.model import TopicPartition
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.up_to import UpTo
 from strait.reasons import Reason
@@ -22,6 +28,7 @@ from strait.waiting import unix_ms
 from support.fixtures.waiting import eventually
 from support.kafka.records import read_all
 from support.kafka.topics import create
+from support.links.auditing import ends_of
 from support.links.copying import copying
 
 pytestmark = pytest.mark.broker
@@ -142,3 +149,29 @@ def test_offsets_are_exact_and_other_partitions_have_no_end(copy: Copy) -> None:
         copy.produce(2)
         eventually(lambda: len(copy.copied()[1]) == 201, what="the other goes on", within_seconds=60)
         assert len(copy.copied()[0]) == 37
+
+
+def test_records_after_the_end_are_nobodys_business(copy: Copy) -> None:
+    """Neither backlog, nor missing, nor waited for; a group that has consumed them has consumed the whole copy."""
+    copy.produce(200)
+    source, destination = copy.clusters.source, copy.clusters.destination
+    until = copy.base_ms + 10_050  # record 101 is the first that is not copied
+    with Control(copy.file(until), copy.name) as control:
+        ahead = control.forecast(control.propose())
+        assert ahead.backfill.records == 101
+    with copy.running(until) as control:
+        copy.until_finished(control)
+        copy.produce(50)
+        places = [TopicPartition(copy.topic, number) for number in range(PARTITIONS)]
+        found = Offsets(ConfiguredLink.of(copy.file(until), copy.name)).to_destination(
+            [(place, 120) for place in places]
+        )
+        assert [(one.to_offset, one.fit) for one in found] == [(51, "exact"), (50, "exact")]
+        assert all("after the end of the copy" in one.detail for one in found)
+        plan = plan_link(ends_of(source, destination), copy.name, AuditRequest(), "by-hand")
+        assert [(one.problem, one.end, one.tail) for one in plan.partitions] == [("", 51, 0), ("", 50, 0)]
+        settings = Settings(by="a test", reason="to see", quiet_seconds=0.1, timeout_seconds=30.0)
+        looked = failovers.dry_run(ConfiguredLink.of(copy.file(until), copy.name), "planned", settings, lambda _: None)
+        steps = {step.name: step for step in looked.steps}
+        assert (steps["copying"].verdict, steps["producers"].verdict, steps["drain"].verdict) == ("done",) * 3, steps
+        assert "2 only up to their `until`" in steps["copying"].detail

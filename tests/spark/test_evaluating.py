@@ -160,7 +160,13 @@ AVRO = """{"type": "record", "name": "A", "fields": [
 
 
 def with_avro(**settings: Any) -> TopicTransform:
-    return TopicTransform(avro=AvroFormat(schema_text=AVRO, older={"3": AVRO.replace("small", "gone")}), **settings)
+    return TopicTransform(
+        avro=AvroFormat(
+            schema_text=AVRO,
+            older={"3": AVRO.replace('{"name": "id"', '{"name": "gone", "type": "int"}, {"name": "id"')},
+        ),
+        **settings,
+    )
 
 
 @pytest.mark.parametrize(

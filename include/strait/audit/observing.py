@@ -320,7 +320,7 @@ def _of_link(
             "end": end,
             "whole": shared,
             "deleted": max(0, deleted),
-            "tail": max(0, one.source_end - translator.next_at_source(written).number),
+            "tail": max(0, _end(one, topic) - translator.next_at_source(written).number),
             "moved_in": None if by_time else moved_in(topic, number, state, runs, ids),
             "skipped": 0 if by_time else skipped_before(topic, one, state, runs, ids),
             "skipped_producers": tuple(sorted(skipped)),
@@ -329,3 +329,9 @@ def _of_link(
         }
     )
     return found.model_copy(update={"unknown": unknown_records(found, translator)})
+
+
+def _end(one: AuditedPartition, topic: PlannedTopic) -> int:
+    """Return the source offset before which the link copies the partition."""
+    until = topic.policy.end_of(one.partition)
+    return one.source_end if until < 0 else min(one.source_end, until)

@@ -1,8 +1,7 @@
 """Decodes Avro's binary form of a value into plain data, as JSON has it: bytes are base64 text, enums are their symbols. Pure.
 
-Decoders are closures, compiled once for a schema: given the bytes and a position, they return the value and the position behind
-it. They take nothing for granted: each length, count and index is checked before it is used, and what a few bytes may become in
-memory is bounded.
+Decoders are closures, compiled once for a schema: given the bytes and a position, they return the value and the position after
+it. Each length, count and index is checked before it is used, and the memory that a few bytes may take is bounded.
 """
 
 import base64
@@ -33,13 +32,13 @@ class NotAvro(Exception):
 
 
 class Memory:
-    """What the items of the present value may still take in memory, in bytes."""
+    """The memory that the items of the present value may still take, in bytes."""
 
     def __init__(self) -> None:
         self.left = MOST_MEMORY
 
     def reset(self) -> None:
-        """Begin another value."""
+        """Start another value."""
         self.left = MOST_MEMORY
 
     def take(self, size: int) -> None:
@@ -238,7 +237,7 @@ def _map(item: Decoder, weight: int, memory: Memory) -> Decoder:
 
 
 def _block(data: bytes, at: int, weight: int, memory: Memory) -> tuple[int, int, int]:
-    """Return the number of items that follow, where they begin, and where they end, -1 if the block does not say."""
+    """Return the number of items that follow, their position, and that of their end, -1 if the block does not have it."""
     count, at = long(data, at)
     if count >= 0:
         end = -1

@@ -1,7 +1,7 @@
 """Avro schemas, parsed from JSON text, and the types in which Spark sees their fields. Pure.
 
 Limits make every decoder of a schema bounded: a type that contains itself could nest as deep as a value has bytes, one that names
-others many times could grow exponentially, and array items without any bytes could be as many as a number says.
+others many times could grow exponentially, and array items without any bytes could be any number.
 """
 
 import json
@@ -94,7 +94,7 @@ class Type(NamedTuple):
 
     @property
     def meaning(self) -> Any:
-        """All that determines what expressions see of values, also of those that were written with another schema; as JSON."""
+        """All that determines the fields that expressions see, also of those that were written with another schema; as JSON."""
         held = self.held
         if held is None or held.spark is None:
             return None
@@ -132,7 +132,7 @@ def parsed(text: str) -> Type:
 
 
 def stripped(text: str) -> str:
-    """Return a valid schema's text without what has no meaning for its values, such as documentation and logical types."""
+    """Return a valid schema's text without parts that have no meaning for its values, such as documentation and logical types."""
     return json.dumps(_stripped(value_of(text)), separators=(",", ":"), ensure_ascii=False)
 
 

@@ -1,6 +1,6 @@
 """Values of a topic in Avro: as JSON for expressions, and with some fields replaced. Pure.
 
-A value may begin as a registry's serializers frame it: a zero byte and the ID of its schema in four. Then values of several
+A value may have the frame of a registry's serializers: a zero byte and the ID of its schema in four bytes come first. Then values of several
 schemas may be in one topic, each decoded with its own and shown as the main one has it.
 """
 
@@ -28,8 +28,8 @@ class UnknownSchema(NotAvro):
 
 
 class _Schema(NamedTuple):
-    """One schema: its decoder as the main one has it, and for each of its fields the name, what passes over it, and what encodes
-    it, None if expressions cannot see it."""
+    """One schema: its decoder as the main one has it, and for each of its fields the name, the decoder that passes over it, and its
+    encoder, None if expressions cannot see it."""
 
     shown: Decoder
     fields: tuple[tuple[str, Decoder, Encoder | None], ...]
@@ -89,7 +89,7 @@ class Values:
 
     def replaced(self, value: bytes, changes: Mapping[str, Any]) -> bytes:
         """Return a value with other contents of some fields, as its own schema has them; the bytes of all others are the same.
-        A field that its schema lacks is left out.
+        A field that its schema lacks is ignored.
 
         Args:
             changes: name of a field -> its content, as Spark's JSON has it.

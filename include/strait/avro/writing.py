@@ -1,6 +1,6 @@
 """Encodes plain data, as Spark's JSON has it, in Avro's binary form. Pure.
 
-Whatever a schema does not permit raises one of `NOT_PERMITTED`: null where there is none, a number beyond its type, a symbol
+Content that a schema does not permit raises one of `NOT_PERMITTED`: null in a type without it, a number beyond its type, a symbol
 that an enum lacks. Nothing is converted.
 """
 
@@ -31,7 +31,7 @@ def put_long(value: int, out: bytearray) -> None:
 
 
 def encoder(one: Type) -> Encoder:
-    """Return what appends a value of this type, which expressions must see (`Type.spark`); a part of it that they do not see can
+    """Return the function that appends a value of this type, which expressions must see (`Type.spark`); a part of it that they do not see can
     only be null."""
     if one.kind == "union":
         return _nullable(one)

@@ -68,12 +68,12 @@ class Format(Settings):
     )
     schema_id: SchemaId | None = Field(
         None,
-        description="With `avro`: ID of the schema in a registry, if values begin with a zero byte and the ID. Default: they "
-        "begin with the record itself.",
+        description="ID of an Avro schema in a registry, if values start with a zero byte and the ID. Default: they start with "
+        "the record itself.",
     )
     older: Mapping[SchemaId, SchemaText] = Field(
         default_factory=dict,
-        description="With `schema_id`: ID -> text of other schemas with which values were written. Expressions see them as "
+        description="ID -> text of other Avro schemas with which values were written; needs `schema_id`. Expressions see them as "
         "`schema` has them.",
     )
 
@@ -93,7 +93,7 @@ class Format(Settings):
         return self
 
     def avro(self) -> Values:
-        """Return what decodes values in Avro. Raises ValueError if a schema is invalid."""
+        """Return the decoder of values in Avro. Raises ValueError if a schema is invalid."""
         return Values(self.schema_, UNFRAMED if self.schema_id is None else self.schema_id, self.older)
 
 

@@ -19,7 +19,7 @@ from strait.state.link_handle import ConfiguredLink, LinkHandle, Side
 from strait.state.planned_pairs import replaced_topics, runs_about
 from strait.state.reader import StateReader
 from strait.state.report_records import PartitionReport
-from strait.state.schema import OffsetMapping, Plan, PlannedTopic
+from strait.state.schema import OffsetMapping, Plan, PlannedTopic, finished_ends
 from strait.state.signing import Proof
 from strait.state.translation import Fit, Translation, Translator
 from strait.state.view import Kind
@@ -30,9 +30,10 @@ _DETAILS = {
     Fit.EXACT: "",
     Fit.OVERLAP: "{:,} consumed records come after the first that was not",
     Fit.AHEAD: "not known to be replicated up to there yet; the result is the end of the records that are",
-    Fit.BEFORE_START: "older than the first replicated record; the result is that record",
+    Fit.BEFORE_START: "before the first replicated record, which is the result; no replicated record is skipped",
     Fit.INEXACT: "the offset map cannot tell exactly; some records may be read again, none is skipped",
 }
+_EVERYTHING = 1 << 62
 _REBUILT = "the offset map was rebuilt, and does not know the records before this offset"
 _Last = tuple[Sequence[OffsetMapping], PlannedTopic, tuple[int, int] | None]
 
@@ -40,7 +41,8 @@ _Last = tuple[Sequence[OffsetMapping], PlannedTopic, tuple[int, int] | None]
 class Known(NamedTuple):
     """One partition of a link. ``target`` and ``start``: the partition on the other side, and the first offset that it
     holds; ``translator``: None if the map has no entry for it; ``shared``: other producers may write to the
-    destination; ``doubt``: why the map's entries are not valid for it, "" if they are."""
+    destination; ``doubt``: why the map's entries are not valid for it, "" if they are; ``over``: the source offset before
+    which its copy has ended, -1 if it has not."""
 
     link: str
     producer_id: int
@@ -51,6 +53,7 @@ class Known(NamedTuple):
     translator: Translator | None
     shared: bool
     doubt: str
+    over: int = -1
 
 
 class Offsets:
@@ -162,6 +165,7 @@ class Offsets:
         with self._state("plan", "reports") as state:
             reports = _newest(state)
             planned = [(plan.producer_id, topic) for plan in state.plans.values() for topic in plan.topics]
+            over = finished_ends(state.plans.values())
         by_name = {topic.destination if reverse else topic.source: (producer, topic) for producer, topic in planned}
         topics = {place: _known(self._link.name, by_name, place.topic) for place in places}
         copies = {place: TopicPartition(topic.destination, place.partition) for place, (_, topic) in topics.items()}
@@ -195,11 +199,13 @@ class Offsets:
                     ends.results.get(copies[place], -1),
                     reports.get(sources[place]),
                     written.get(place, 0),
+                    over=sources[place] in over,
                 )
                 if runs[place]
                 else None,
                 _shared(topic, runs[place]),
                 doubts.get(place, ""),
+                over.get(sources[place], -1),
             )
             for place, (producer, topic) in topics.items()
         }
@@ -241,10 +247,20 @@ def _newest(state: StateReader) -> dict[TopicPartition, PartitionReport]:
 
 
 def _translator(
-    runs: Sequence[OffsetMapping], topic: PlannedTopic, end: int, report: PartitionReport | None, known: int
+    runs: Sequence[OffsetMapping],
+    topic: PlannedTopic,
+    end: int,
+    report: PartitionReport | None,
+    known: int,
+    *,
+    over: bool,
 ) -> Translator:
     """Return a partition's translator. Records in the log beyond the last report and the last checkpoint may come from
-    any producer, so they do not count. Conversely, a log that ends sooner has lost records."""
+    any producer, so they do not count. Conversely, a log that ends sooner has lost records.
+
+    Args:
+        over: its copy has ended; so nothing that follows is to be copied.
+    """
     shared = _shared(topic, runs)
     written = 0 if report is None else max(0, report.written)
     if not shared and end >= 0:
@@ -252,7 +268,7 @@ def _translator(
     return Translator(
         runs,
         max(written, known),
-        -1 if report is None else report.position,
+        _EVERYTHING if over else -1 if report is None else report.position,
         shared=shared,
         compacted=topic.policy.source_compacted,
         log_end=end,
@@ -296,7 +312,11 @@ def _translation(place: TopicPartition, offset: int, known: Known, *, reverse: b
     if found.fit is Fit.UNKNOWN:
         detail = f"records before offset {known.start} were deleted there; the result is the first that is left"
         return Translation(*place, offset, target, known.start, str(Fit.DELETED), detail, known.shared)
-    return result(place, offset, known, found.offset, found.fit, shared=known.shared)
+    made = result(place, offset, known, found.offset, found.fit, shared=known.shared)
+    if not reverse and 0 <= known.over < offset and not made.detail:
+        detail = f"after the end of the copy, source offset {known.over} by `until`; the result is that end"
+        return replace(made, detail=detail)
+    return made
 
 
 def result(

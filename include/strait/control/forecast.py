@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from strait.config.links import Link
+from strait.control.bounds import ends_of
 from strait.control.other_links import other_links
 from strait.control.registration import registered
 from strait.control.start_offsets import ranges_of
@@ -108,8 +109,9 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
     begins = starts_at(link, proposal)
     sizes = _or_none(lambda: partition_bytes(*clusters.source.at, begins), unknown)
     ranges, _ = ranges_of(clusters.source, begins)
+    ends = _or_none(lambda: ends_of(link, proposal.survey.policies, begins, clusters.source, unix_ms()), unknown)
     return Forecast(
-        backfill_of(link, begins, ranges, sizes or {}, reports(), unix_ms()),
+        backfill_of(link, begins, ranges, sizes or {}, reports(), unix_ms(), ends or {}),
         standing
         + risks(beginning, growing, sorted(begin), known)
         + similar_names(proposal.survey.selection.names, begin)

@@ -33,7 +33,7 @@ def preview(
     """Return the results of the transformation of a source topic for its recent records.
 
     Args:
-        admin: of the source. ``proposal``: by the same rules. ``progress``: called with what is done at present.
+        admin: of the source. ``proposal``: by the same rules. ``progress``: called with the present activity.
 
     Raises:
         ConfigError: the link does not select the topic, or does not transform it.

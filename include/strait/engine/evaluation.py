@@ -47,7 +47,7 @@ class MadeBatch(NamedTuple):
 
 class Malformed(NamedTuple):
     """A record whose value cannot be parsed. ``unknown``: if its schema is not known, the reason; the partition then stops
-    whatever the rule's `malformed` says, since the rule lacks something rather than the record."""
+    regardless of the rule's `malformed`, since the rule lacks something rather than the record."""
 
     offset: int
     unknown: str = ""

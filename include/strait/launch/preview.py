@@ -70,7 +70,7 @@ def evaluate(
 
     Args:
         transform: a `TopicTransform` as JSON.
-        progress: called about twice a second with what the process does.
+        progress: called about twice a second with the activity of the process.
 
     Raises:
         LaunchError: the process fails.
@@ -130,7 +130,7 @@ def _run(request: bytes, spark: Spark, progress: Callable[[str], None]) -> bytes
 def _results(
     process: "subprocess.Popen[bytes]", request: bytes, stage: Path, progress: Callable[[str], None]
 ) -> tuple[bytes, bytes]:
-    """Return the output and the errors of a process, once it has ended. ``stage``: the file in which it says what it does."""
+    """Return the output and the errors of a process, once it has ended. ``stage``: the file with its present activity."""
     began, given = time.monotonic(), process.stdin
     process.stdin = None  # or `communicate` writes, of which it forgets the rest if it is called again
     assert given is not None

@@ -89,6 +89,8 @@ def copying(
         )
     lag = records_behind(known_total((row.lag_records for row in rows), 0), sum(row.lag_records < 0 for row in rows))
     text = f"{plural(len(rows), 'partition is', 'partitions are')} copied, {lag}"
+    if over := sum(row.reason == Reason.FINISHED for row in rows):
+        text += f"; {over} only up to their `until`, and nothing of what was written to the source afterwards"
     held = [row for row in rows if row.reason == Reason.OPEN_TRANSACTION]
     if not held:
         return Check(Verdict.DONE, text)

@@ -13,7 +13,7 @@ from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
 from strait.state.report_changes import ReportChanges
 from strait.state.report_records import PartitionReport, Report
-from strait.state.schema import Plan
+from strait.state.schema import Plan, finished_ends
 from strait.text import duration, listed, plural
 
 _SILENT_MS = 60_000
@@ -39,6 +39,8 @@ class LastWord(NamedTuple):
         seen_ms: Unix time when a slot last reported it while reading the source; -1: unknown.
         behind_seconds: age of the newest replicated record at that time if newer ones waited, else 0; None: unknown.
         waiting: why it was not being replicated, for a reason other than an unavailable source; empty: it was.
+        until: the source offset before which its copy ends; -1: it has no end. Later records are not missing.
+        over: it was copied up to there.
     """
 
     position: int = -1
@@ -46,6 +48,13 @@ class LastWord(NamedTuple):
     seen_ms: int = -1
     behind_seconds: float | None = None
     waiting: str = ""
+    until: int = -1
+    over: bool = False
+
+    @classmethod
+    def finished(cls, end: int) -> "LastWord":
+        """Return the last word about a partition that was copied up to its end."""
+        return cls(end, end, behind_seconds=0.0, until=end, over=True)
 
     @property
     def known(self) -> bool:
@@ -53,6 +62,8 @@ class LastWord(NamedTuple):
 
     def bound_seconds(self, at_ms: int) -> float | None:
         """Return the maximum age of its newest record on the destination, in seconds; None: unknown."""
+        if self.over:
+            return 0.0
         if not self.known or self.seen_ms < 0 or self.behind_seconds is None:
             return None
         return self.behind_seconds + max(0, at_ms - self.seen_ms) / 1000
@@ -72,11 +83,19 @@ class LastWordsRead:
             for topic in plan.topics
             for number in range(len(topic.slots))
         }
+        until = {
+            TopicPartition(topic.source, number): end
+            for plan in plans.values()
+            for topic in plan.topics
+            for number, end in enumerate(topic.policy.ends)
+        }
+        over = finished_ends(plans.values())
         waits = [item for plan in plans.values() for item in plan.waiting]
         for place in self.words:
             of_place = (item for item in waits if item.topic == place.topic)
             why = next((item for item in of_place if not item.partitions or place.partition in item.partitions), None)
-            self.words[place] = LastWord(waiting="" if why is None else str(why.reason))
+            self.words[place] = LastWord(waiting="" if why is None else str(why.reason), until=until.get(place, -1))
+        self.words |= {place: LastWord.finished(end) for place, end in over.items() if place in self.words}
         self._planned = frozenset(place for place, word in self.words.items() if not word.waiting)
         self._known_ms = dict.fromkeys(self.words, (-1, -1, -1))  # when position, end and state were reported
 
@@ -84,7 +103,7 @@ class LastWordsRead:
         """Add a report."""
         for row in report.partitions:
             place = TopicPartition(row.topic, row.partition)
-            if place in self.words:
+            if place in self.words and not self.words[place].over:
                 self._take(place, row, row.at_ms if row.at_ms >= 0 else report.at_ms)
 
     def _take(self, place: TopicPartition, row: PartitionReport, at_ms: int) -> None:
@@ -92,7 +111,7 @@ class LastWordsRead:
         if row.position >= 0 and at_ms >= position_ms:
             word, position_ms = word._replace(position=row.position), at_ms
         if row.end >= 0 and at_ms >= end_ms:
-            word, end_ms = word._replace(end=row.end + row.held_back_records), at_ms
+            word, end_ms = word._replace(end=_until(row.end + row.held_back_records, word)), at_ms
         if _reads(row) and at_ms >= word.seen_ms:
             word = word._replace(seen_ms=at_ms, behind_seconds=_behind_seconds(row, at_ms))
         if at_ms >= state_ms:
@@ -105,13 +124,15 @@ class LastWordsRead:
     @property
     def open(self) -> frozenset[TopicPartition]:
         """The partitions about which earlier reports can add something."""
-        return frozenset(place for place, word in self.words.items() if not word.known or word.seen_ms < 0)
+        return frozenset(
+            place for place, word in self.words.items() if not word.over and (not word.known or word.seen_ms < 0)
+        )
 
     @property
     def complete(self) -> bool:
         """Whether earlier reports are not needed: of each partition, position and end are known, and it was either
         reported while the source was read, or already waiting."""
-        return all(word.known and (word.seen_ms >= 0 or word.waiting) for word in self.words.values())
+        return all(word.over or (word.known and (word.seen_ms >= 0 or word.waiting)) for word in self.words.values())
 
 
 def _reads(row: PartitionReport) -> bool:
@@ -125,6 +146,15 @@ def _behind_seconds(row: PartitionReport, at_ms: int) -> float | None:
     if row.lag_records > 0 and row.lag_seconds <= 0:
         return None  # its records have no timestamp, or one in the future
     return max(row.lag_seconds, held)
+
+
+def _until(end: int, word: LastWord) -> int:
+    return end if word.until < 0 else min(end, word.until)
+
+
+def wanted(ends: Ends, words: LastWords) -> Ends:
+    """Return the source's end offsets limited to the ends of copies."""
+    return {place: _until(end, words[place]) if place in words else end for place, end in ends.items()}
 
 
 def missing(positions: Ends, ends: Ends) -> tuple[MissingRecords, ...]:
@@ -159,6 +189,8 @@ def not_copied(words: LastWords) -> dict[TopicPartition, str]:
     newest = max((word.seen_ms for word in words.values()), default=-1)
     found = {}
     for place, word in sorted(words.items()):
+        if word.over:
+            continue
         if word.waiting:
             found[place] = word.waiting
         elif not word.known or word.seen_ms < 0:

@@ -152,7 +152,7 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
     seen = seen.withColumn("__malformed", F.expr(f"{mine} AND {malformed}"))
     where = "true"
     if transform.where:
-        where = _checked(seen, "where", transform.where, BooleanType, refused={"secret": WHY_NOT_IN_WHERE})
+        where = _checked(seen, "where", transform.where, BooleanType, excluded={"secret": WHY_NOT_IN_WHERE})
     kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {Kind.RECORD.value} END"
     made = {"__out_kind": kind}
     if transform.key:
@@ -249,13 +249,13 @@ def _checked(
     name: str,
     expression: str,
     *kinds: type[DataType],
-    refused: Mapping[str, str] = MappingProxyType({}),
+    excluded: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return the expression in parentheses. Raises `Refused` if it is invalid, has another type, or is not a function of
     the record that never fails.
 
     Args:
-        refused: column that it may not use -> the reason.
+        excluded: column that it may not use -> the reason.
     """
     one = _resolved(name, lambda: rows.select(F.expr(f"({expression}\n)").alias("it")))
     kind = one.schema["it"].dataType
@@ -270,8 +270,8 @@ def _checked(
     (nodes,) = plan[0]["projectList"]
     root = tree(nodes)
     used = (str(node.fields.get("name")) for node in root.walk() if node.kind == "AttributeReference")
-    if column := next((column for column in used if column in refused), None):
-        raise Refused(f"{name}: {refused[column]}")
+    if column := next((column for column in used if column in excluded), None):
+        raise Refused(f"{name}: {excluded[column]}")
     if problems := refusals(expression, root):
         raise Refused(f"{name}: {'; '.join(problems)}")
     for problem in _regex_problems(rows.sparkSession, regexes(root)):

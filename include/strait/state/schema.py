@@ -28,6 +28,7 @@ from pydantic import Field
 
 from strait.config.groups import MOST_SLOTS
 from strait.config.hours import Hours, Span, Zone
+from strait.model import TopicPartition
 from strait.state.record import Offset, Reason, Record, Told
 from strait.state.transform import TopicTransform
 
@@ -304,6 +305,13 @@ class Plan(Record):
 def newest_of(plans: Iterable[Plan]) -> Plan | None:
     """Return the newest of a link's plans; the others are outdated if a process died between two publications."""
     return max(plans, key=lambda plan: plan.published_at_ms, default=None)
+
+
+def finished_ends(plans: Iterable[Plan]) -> dict[TopicPartition, int]:
+    """Return the partitions that were copied up to their ends, by a link's plans: source partition -> that offset."""
+    newest = newest_of(plans)
+    bounds = () if newest is None else newest.bounds
+    return {TopicPartition(bound.topic, number): bound.ends[number] for bound in bounds for number in bound.finished}
 
 
 class OffsetMapping(Record):

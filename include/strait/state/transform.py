@@ -16,11 +16,11 @@ from strait.state.record import Record
 _DIGEST_CHARACTERS = 16
 _WORD = re.compile(r"\w+")
 _WHOLE = re.compile(r"\bv\b(?!`?\s*\.\s*`?\w)")
-"""An expression of the whole value rather than of its fields, or of what may be one."""
+"""An expression of the whole value rather than of its fields, or of anything that may be one."""
 
 
 class AvroFormat(Record):
-    """Schemas of values in Avro: texts without what has no meaning for values."""
+    """Schemas of values in Avro: texts without parts that have no meaning for values."""
 
     schema_text: str
     schema_id: int = Field(UNFRAMED, ge=UNFRAMED, description="-1: values do not begin with a schema's ID.")
@@ -35,11 +35,11 @@ class AvroFormat(Record):
         return cls(schema_text=stripped(given.schema_), schema_id=number, older=older)
 
     def values(self) -> Values:
-        """Return what decodes and changes the values."""
+        """Return the decoder of the values."""
         return Values(self.schema_text, self.schema_id, {int(number): text for number, text in self.older.items()})
 
     def meaning(self, expressions: Iterable[str]) -> Mapping[str, Any]:
-        """Return what determines the results of expressions.
+        """Return all that determines the results of expressions.
 
         With IDs, a value is always decoded with the schema of its ID, and a partition stops at an ID that has none. So another schema
         changes no result unless it changes the type of a field that expressions name.

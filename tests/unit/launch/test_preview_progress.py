@@ -40,10 +40,9 @@ def test_it_says_what_it_does_until_there_is_a_result(script: Path, tmp_path: Pa
         if "evaluates" in text:
             told.touch()
 
-    assert (
-        subject.evaluate("t", {}, [subject.Sample(0, 1, 2, None, b"x" * 200_000)], Spark(), progress)
-        == subject.Evaluated([])
-    )
+    assert subject.evaluate(
+        "t", {}, [subject.Sample(0, 1, 2, None, b"x" * 200_000)], Spark(), progress
+    ) == subject.Evaluated([])
     assert said[0].startswith("preview: Spark starts (") and said[-1].startswith(
         "preview: Spark evaluates 1 record, twice ("
     )

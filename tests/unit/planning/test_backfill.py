@@ -121,3 +121,10 @@ def test_how_long_it_takes_is_told_by_the_lanes_own_budget_and_hours() -> None:
         found = backfill_of(settings, {ORDERS: "earliest"}, held, size, {}, now_ms=20 * 3_600_000)
         only = ", copied only 22:00-23:00 UTC" if records == 1 else ""
         assert list(found.lines())[1].endswith(f"about {hours} at 0.50 MB/s, its budget{only}")
+
+
+@pytest.mark.parametrize(("end", "records"), [(60, 50), (500, 90), (10, 0), (5, 0)])
+def test_records_after_the_end_of_the_copy_are_no_backlog(end: int, records: int) -> None:
+    begins, held = {ORDERS: AtOffset(10)}, {ORDERS: Range(0, 100)}
+    (topic,) = backfill_of(link(), begins, held, {ORDERS: 1_000}, {}, ends={ORDERS: end}).topics
+    assert (topic.records, topic.bytes) == (records, 10 * records)

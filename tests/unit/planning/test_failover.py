@@ -15,10 +15,10 @@ from strait.planning.waves import Wave
 from strait.reasons import Reason
 from strait.state.failover_records import MissingRecords
 from strait.state.report_records import PartitionReport, Report
-from strait.state.schema import Plan, PlannedTopic, Waiting
+from strait.state.schema import Plan, PlannedTopic, TopicBound, TopicPolicy, Waiting
 from strait.text import listed
 
-ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
+ONE, TWO, THREE = (TopicPartition("t", number) for number in range(3))
 
 
 def row(number: int, state: str = "caught_up", position: int = 100, reason: str = "") -> PartitionStatus:
@@ -316,3 +316,31 @@ def test_what_a_group_reads_twice_is_said(rereads: int | None, said: str) -> Non
     status = group("b", OffsetState.DESTINATION_AHEAD, moved=True)
     row = replace(status.offsets[0], rereads=rereads)
     assert said in failover_groups.groups([replace(status, offsets=(row,))], accept=()).detail
+
+
+def test_records_after_the_end_of_a_copy_are_not_missing() -> None:
+    policy = TopicPolicy(until="latest", ends=(60, 40))
+    topic = PlannedTopic(source="t", destination="t", source_id="i", destination_id="j", policy=policy, slots=(0, None))
+    waits = Waiting(topic="t", partitions=(1,), reason=Reason.FINISHED, detail="")
+    bound = TopicBound(topic="t", source_id="i", until="latest", ends=(60, 40), finished=(1,))
+    facts = {"link": "x", "group": "x", "version": 1, "producer_id": 1, "slots": 1, "published_at_ms": 0}
+    read = recovery_point.LastWordsRead({"x": Plan(**facts, topics=(topic,), waiting=(waits,), bounds=(bound,))})
+    assert not read.complete and read.open == {ONE}
+    read.take(report(1_000, 50, 5_000, held_back_records=7))
+    words = read.words
+    assert (
+        read.complete and words[ONE] == LastWord(50, 60, 1_000, 0.0, until=60) and words[TWO] == LastWord.finished(40)
+    )
+    found = recovery_point.missing(
+        {place: word.position for place, word in words.items()}, {place: word.end for place, word in words.items()}
+    )
+    assert [(item.partition, item.from_offset, item.to_offset) for item in found] == [(0, 50, 60)]
+    assert recovery_point.not_copied(words) == {} and recovery_point.rpo_records(words, found) == 10
+    assert recovery_point.rpo_seconds(words, 3_000) == 2.0
+    assert recovery_point.wanted({ONE: 90, TWO: 90, THREE: 90}, words) == {ONE: 60, TWO: 40, THREE: 90}
+
+
+def test_a_copy_that_has_ended_is_named_as_such() -> None:
+    check = failover.copying([row(0), row(1, reason="finished")], stopped=False, pending=[])
+    assert check.verdict is Verdict.DONE
+    assert "2 partitions are copied" in check.detail and "1 only up to their `until`" in check.detail

@@ -22,7 +22,7 @@ from strait.planning.consumer_groups import GroupOnCluster, GroupStatus, can_mov
 from strait.planning.failover import Ends, Member, Writer
 from strait.planning.held_elsewhere import by_topic
 from strait.planning.plan.pauses import pauses_of
-from strait.planning.recovery_point import LastWords, missing
+from strait.planning.recovery_point import LastWords, missing, wanted
 from strait.planning.review.effects import effects, without_approval
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.topic_sync.heartbeats import written_by_links
@@ -264,7 +264,7 @@ class Observation:
         if link not in self._tail_ends:
             self._tail_ends[link] = self.destination.offsets_each(words, "end").results
         positions = {place: max(0, word.position) for place, word in words.items()}
-        return missing(positions, self._tail_ends[link])
+        return missing(positions, wanted(self._tail_ends[link], words))
 
     def has_plan(self, link: str) -> bool:
         """Return whether a plan of that link was ever published. Queries its destination."""

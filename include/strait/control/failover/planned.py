@@ -18,7 +18,7 @@ from strait.planning.consumer_groups import GroupStatus
 from strait.planning.failover import Check, Ends, Verdict
 from strait.planning.topic_sync.sync import syncs_acls
 from strait.state.failover_records import Failover, SourceEnd
-from strait.state.schema import GivenAcl
+from strait.state.schema import GivenAcl, finished_ends
 from strait.state.translation import Fit
 from strait.text import plural
 from strait.waiting import unix_ms
@@ -86,13 +86,15 @@ class PlannedFailover:
             time.sleep(1.0)
 
     def _source_partitions(self) -> list[TopicPartition]:
-        """Return all source partitions of the planned topics, including those that no plan has yet."""
-        planned = self._look.topics()
+        """Return all source partitions of the planned topics, including those that no plan has yet, without those whose
+        copy has ended: nothing that is written to them is copied, so its producers need not stop."""
+        planned, over = self._look.topics(), finished_ends(self._look.plans().values())
         topics = self._look.source.observe(lambda _: False).topics
         return [
             TopicPartition(name, number)
             for name in sorted(planned & topics.keys())
             for number in range(topics[name].partitions)
+            if TopicPartition(name, number) not in over
         ]
 
     def _take_fence(self) -> None:
@@ -241,7 +243,7 @@ class PlannedFailover:
     def _verify(self) -> Check:
         drained, (words, _) = self._ends(), self._look.last_words()
         try:
-            ends = self._look.ends(self._source_partitions())
+            ends = recovery_point.wanted(self._look.ends(self._source_partitions()), words)
         except ClusterUnavailable as error:
             return Check(Verdict.WARNING, f"whether anything was written to the source too late is not known: {error}")
         copied = {place: max(drained.get(place, 0), words[place].position if place in words else 0) for place in ends}

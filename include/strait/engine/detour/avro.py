@@ -1,4 +1,4 @@
-"""Values in Avro on the detour: before Spark their fields are decoded, and behind it those that the rule sets are put back."""
+"""Values in Avro on the detour: their fields are decoded before Spark, and those that the rule sets are put back after it."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ DECODED_BYTES = 16 << 20
 
 
 def values_of(avro: AvroFormat) -> Values:
-    """Return what decodes values of this format on the calling thread."""
+    """Return the decoder of values of this format on the calling thread."""
     return _values(avro.model_dump_json(), threading.get_ident())
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from strait.config.hours import Hours
 from strait.config.links import Link
@@ -106,6 +107,7 @@ def backfill_of(
     sizes: Mapping[TopicPartition, int],
     reports: Reports,
     now_ms: int = 0,
+    ends: Mapping[TopicPartition, int] = MappingProxyType({}),
 ) -> Backfill:
     """Compute the backlog of each topic from start offsets, ranges and sizes.
 
@@ -113,6 +115,7 @@ def backfill_of(
         ranges: partition -> the offsets that the source holds; partitions whose range is unknown are skipped.
         sizes: bytes of whole partitions on their brokers' disks, as far as this principal may read them.
         reports: the latest reports of the link.
+        ends: the source offsets before which copies end.
     """
     average = _record_bytes(reports)
     totals: dict[str, list[tuple[int, float, str]]] = defaultdict(list)
@@ -122,7 +125,7 @@ def backfill_of(
         first = OutOfRange("") if held is None else first_offset(begin, held)
         if held is None or isinstance(first, OutOfRange):
             continue
-        records = max(0, held.end - max(first, held.first))
+        records = max(0, min(held.end, ends.get(partition, held.end)) - max(first, held.first))
         most = max(most, records)
         if partition in sizes and held.end > held.first:
             totals[partition.topic].append((records, sizes[partition] * records / (held.end - held.first), "log"))

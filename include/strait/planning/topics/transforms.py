@@ -42,7 +42,7 @@ def untransformed(pair: Pair, begun: Begun, policy: TopicPolicy) -> Change | Non
 
 
 def _is_first(run: OffsetMapping) -> bool:
-    """Return whether the segment only says where copying begins."""
+    """Return whether the segment only defines the start of replication."""
     return not run.sequence_end and not run.gaps
 
 
