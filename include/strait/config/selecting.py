@@ -9,6 +9,7 @@ from strait.config.consumer_groups import ConsumerGroups
 from strait.config.links import Link
 from strait.config.patterns import FirstMatch, once_for_each
 from strait.config.topics import Naming, Rule, Topics
+from strait.errors import ConfigError
 from strait.reasons import Reason
 
 
@@ -53,6 +54,14 @@ def why_not(topics: Topics, name: str, *, internal: bool = False) -> Why | None:
 def selects(topics: Topics, name: str) -> bool:
     """Return whether a topic is selected, by its name alone."""
     return why_not(topics, name) is None
+
+
+def is_own(link: Link, names: naming.Names, source: str, destination: str) -> bool:
+    """Return whether a link selects a topic, and copies it under this name. ``names``: of the link."""
+    try:
+        return selects(link.topics, source) and names.destination(source) == destination
+    except ConfigError:  # an expression takes too long on a name that only an attacker would choose
+        return False
 
 
 class Selected(BaseModel):

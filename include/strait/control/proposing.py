@@ -18,7 +18,7 @@ from strait.errors import NotAuthorized, StateError
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.history.load import Load
-from strait.planning.plan.foreign import Foreign, foreign_topics, replacing, without_foreign
+from strait.planning.plan.foreign import Foreign, foreign_topics, replacing, unproven, without_foreign
 from strait.planning.plan.moved_copies import after_moved_in, leaves_copies_out, withheld
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.plan.planner import Proposal, Runs, Survey, compose, survey
@@ -159,7 +159,7 @@ class Proposing:
         """Return the changes to destination topics, without deletions and changed configurations of topics to which other
         links may replicate: each link would undo the other one's changes."""
         observed = self.observed
-        memory, now_ms = Memory.of(observed.plans.values()), observed.now_ms
+        memory, now_ms = Memory.of(observed.plans.values(), unproven(observed.plans, observed.proofs)), observed.now_ms
         over = candidates(self.link, memory.waiting, *observed.facts, observed.runs, memory.copied_from, now_ms)
         evidence = gather(self.clusters.source, self.clusters.destination, over)
 

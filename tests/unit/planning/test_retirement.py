@@ -103,6 +103,17 @@ def test_nothing_is_a_candidate_where_it_may_not_be_gone_or_was_never_copied(fac
     assert found(settings, **facts) == ()
 
 
+@pytest.mark.parametrize(
+    ("topic", "copy"), [("orders", "payments"), ("payments", "payments"), ("x" * 40 + "!", "payments")]
+)
+def test_a_segment_that_a_foreign_client_has_written_deletes_no_topic_of_another_name(topic: str, copy: str) -> None:
+    forged = run().model_copy(update={"topic": topic, "destination": copy})
+    waiting = (WAITING[0].model_copy(update={"topic": topic}),)
+    there = replace(DESTINATION, topics={copy: TopicFacts(copy, "copy", 1)})
+    settings = link(topics={"include": ["orders"], "regex": ["(x+)+y"]})
+    assert found(settings, runs={(topic, 0): (forged,)}, waiting=waiting, destination=there) == ()
+
+
 def test_a_copy_that_holds_just_what_the_link_wrote_is_deleted() -> None:
     (deleted,) = decided(log(0, 10)).delete
     assert (deleted.topic, deleted.source, deleted.missing_since_ms) == ("orders", "orders", SINCE_MS)

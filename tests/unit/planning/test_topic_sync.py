@@ -11,6 +11,7 @@ from strait.planning.topic_sync.creation import find_destinations
 from strait.planning.topic_sync.retirement import Retirement
 from strait.planning.topic_sync.sync import Memory, TopicSync, follows_acls, topic_sync
 from strait.planning.topics.selection import Selection
+from strait.state.schema import GivenAcl
 
 READ = TopicAcl("orders", "LITERAL", "User:ann", "*", "READ", "ALLOW")
 
@@ -85,3 +86,20 @@ def test_the_plan_remembers_what_was_given_and_where_the_link_began() -> None:
     later = decide(settings, moved, there, memory=memory)
     assert later.actions == (WithdrawAcl(READ),)
     assert later.memory.copied_from == "cluster-a", "whatever the source has become"
+
+
+def test_on_the_word_of_a_plan_that_may_be_foreign_no_rule_that_denies_is_removed() -> None:
+    settings = link(acls={"sync": True, "remove": True})
+    denied = READ._replace(permission="DENY", principal="User:mallory")
+    draft = Draft(
+        1, False, (), (), (), copied_from="cluster-a", acls=tuple(GivenAcl(**acl._asdict()) for acl in (READ, denied))
+    )
+    plan = draft.as_plan(link="l", group="default", version=1, producer_id=7, now_ms=1)
+    there = cluster("b", 1, frozenset({READ, denied}))
+    left = cluster("a", 1, frozenset({TopicAcl("orders", *READ[1:])._replace(principal="User:other")}))
+    assert {WithdrawAcl(denied), WithdrawAcl(READ)} <= {
+        *decide(settings, left, there, memory=Memory.of([plan])).actions
+    }
+    actions = decide(settings, left, there, memory=Memory.of([plan], {"default"})).actions
+    assert WithdrawAcl(denied) not in actions
+    assert WithdrawAcl(READ) in actions

@@ -120,10 +120,11 @@ def reverse(look: Observation, *, ask: bool = True) -> Check:
 
 def lift_fence(look: Observation, turn: Turn, fence: Collection[GivenAcl]) -> int:
     """Remove these ACLs, which a failover has added; return how many of them existed: one that was rejected, or that an
-    operator has removed, does not."""
-    if not fence:
+    operator has removed, does not. Others than those of a fence are left: a foreign client may have written the record."""
+    rules = {TopicAcl(**rule.model_dump()) for rule in fence if (rule.permission, rule.operation) == ("DENY", "WRITE")}
+    if not rules:
         return 0
-    existing = look.source.acls() & {TopicAcl(**rule.model_dump()) for rule in fence}
+    existing = look.source.acls() & rules
     look.source.remove_acls_each(sorted(existing)).or_raise()
     turn.keep(fence=tuple(rule for rule in turn.record.fence if rule not in fence))
     return len(existing)

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from strait.config import naming
 from strait.config.links import Link
-from strait.config.selecting import selects
-from strait.errors import ConfigError
+from strait.config.selecting import is_own
 from strait.planning.plan.draft import Draft
 from strait.planning.plan.planner import Proposal
 from strait.planning.risks.state_safety import foreign_plan
@@ -30,16 +29,18 @@ def foreign_topics(link: Link, plans: Mapping[str, Plan], proofs: Mapping[str, P
         proofs: task group -> whether its plan is proven by this control plane's key; empty: it has none.
     """
     names = naming.Names(link)
-
-    def is_own(topic: PlannedTopic) -> bool:
-        try:
-            return selects(link.topics, topic.source) and names.destination(topic.source) == topic.destination
-        except ConfigError:  # an expression takes too long on a name that only an attacker would choose
-            return False
-
-    unproven = [plan for plan in plans.values() if proofs and proofs.get(plan.group) is not Proof.PROVEN]
-    found = {plan.group: tuple(topic for topic in plan.topics if not is_own(topic)) for plan in unproven}
+    others = [plan for plan in plans.values() if proofs and proofs.get(plan.group) is not Proof.PROVEN]
+    found = {
+        plan.group: tuple(topic for topic in plan.topics if not is_own(link, names, topic.source, topic.destination))
+        for plan in others
+    }
     return {group: topics for group, topics in found.items() if topics}
+
+
+def unproven(plans: Mapping[str, Plan], proofs: Mapping[str, Proof]) -> frozenset[str]:
+    """Return the task groups whose plan no control plane with the key has published; none if there is no key."""
+    ours = (Proof.PROVEN, Proof.LIMITED)
+    return frozenset(group for group in plans if proofs and proofs.get(group) not in ours)
 
 
 def without_foreign(plans: Mapping[str, Plan], foreign: Foreign) -> dict[str, Plan]:

@@ -4,8 +4,8 @@ A topic that is not listed may still exist: a permission may have been revoked, 
 have lost all of its topics. And a destination topic may hold other records, too. So one is deleted only if all of the
 following is true: the source confirms by name that the topic does not exist; the source is the cluster that was
 replicated from, and it has other topics; the destination topic is the one that was written to; its log holds, from its
-first offset to its last, exactly the records that the offset map lists as written by the link; and no other link
-replicates to it, by its plan.
+first offset to its last, exactly the records that the offset map lists as written by the link; it has the name under which
+the link replicates the topic; and no other link replicates to it, by its plan.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from strait.config.links import Link
-from strait.config.naming import is_internal
+from strait.config.naming import Names, is_internal
 from strait.config.rules import rule_of
+from strait.config.selecting import is_own
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
 from strait.planning.topic_sync.actions import DeleteTopic
 from strait.planning.topics.lost_mappings import by_topic
@@ -118,9 +119,11 @@ def candidates(
         topic: max(of_topic, key=lambda run: (run.checkpoint_at_ms, run.sequence_base))
         for topic, of_topic in by_topic(runs, over.keys()).items()
     }
+    names = Names(link)
     return tuple(
         Candidate(topic, last.destination, last.destination_id, over[topic], destination.topics.get(last.destination))
         for topic, last in newest.items()
+        if is_own(link, names, topic, last.destination)  # segments are not signed, and could name any topic
     )
 
 

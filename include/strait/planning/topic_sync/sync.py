@@ -36,14 +36,20 @@ class Memory:
     waiting: tuple[Waiting, ...] = ()
 
     @classmethod
-    def of(cls, plans: Iterable[Plan]) -> "Memory":
+    def of(cls, plans: Iterable[Plan], unproven: Container[str] = ()) -> "Memory":
         """Return the newest plan's state, which is the same in every task group's plan, and the waiting entries of all
-        plans."""
+        plans.
+
+        Args:
+            unproven: task groups whose plan may be a foreign one. No ACL that denies something is removed on its word.
+        """
         plans = tuple(plans)
         newest = newest_of(plans)
         if newest is None:
             return cls()
         acls = tuple(TopicAcl(**dict(acl)) for acl in newest.acls)
+        if newest.group in unproven:
+            acls = tuple(acl for acl in acls if acl.permission == "ALLOW")
         return cls(newest.copied_from, acls, tuple(item for plan in plans for item in plan.waiting))
 
 
