@@ -1,6 +1,7 @@
 """Links to brokers of another implementation, and to such as lack a request."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -101,9 +102,9 @@ def test_validate_says_what_is_missing_and_what_that_costs(tmp_path: Path) -> No
         file = links_file(tmp_path, source, destination)
         shown = CliRunner().invoke(app, ["validate", "-f", str(file), "--connect"])
         assert shown.exit_code == 0, shown.output
-        assert "a as source: 2 brokers lack:" in shown.output
+        assert "a as source: records can be copied; 2 brokers lack:" in shown.output
         assert "DescribeLogDirs: `strait plan` does not know the size of a backfill" in shown.output
-        assert "b as destination: 1 broker lacks:" in shown.output
+        assert "b as destination: records can be copied; 1 broker lacks:" in shown.output
         assert "DescribeProducers: each start reads the end of each destination log" in shown.output
 
         shown = CliRunner().invoke(app, ["doctor", "-f", str(file), "--json"])
@@ -120,6 +121,9 @@ def test_validate_says_what_is_missing_and_what_that_costs(tmp_path: Path) -> No
         assert not source_end["copies"]
         assert source_end["lacks"][0]["request"] == "Fetch"
         assert source_end["lacks"][0]["required"]
+        shown = CliRunner().invoke(app, ["validate", "-f", str(file), "--connect"])
+        assert "a as source: nothing can be copied; 1 broker lacks:" in shown.output
+        assert re.search(r"  Fetch in versions \d+ to \d+ \(serves \d+ to 10\): nothing can be copied\n", shown.output)
 
     shown = CliRunner().invoke(app, ["validate", "-f", str(file), "--connect"])
     assert shown.exit_code == 1

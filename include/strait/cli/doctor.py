@@ -98,14 +98,14 @@ def _cluster(subject: str, surveyed: Surveyed) -> Check:
         return Check(subject, Verdict.FAILED, "; ".join(surveyed.unasked.values()), "correct the cluster's properties")
     asked = plural(len(surveyed.brokers), "broker answers", "brokers answer")
     if not surveyed.copies:
-        names = ", ".join(need.request for need, _ in surveyed.lacks if need.is_required)
+        names = ", ".join(lack.name for lack in surveyed.lacks if lack.need.is_required)
         return Check(subject, Verdict.FAILED, f"{asked}, without {names}", "upgrade them: nothing can be copied")
     if surveyed.unasked:
         return Check(
             subject, Verdict.WARNING, f"{asked}; {'; '.join(surveyed.unasked.values())}", "see to these brokers"
         )
     if surveyed.lacks:
-        names = ", ".join(need.request for need, _ in surveyed.lacks)
+        names = ", ".join(lack.name for lack in surveyed.lacks)
         return Check(
             subject, Verdict.WARNING, f"{asked}, without {names}", "`strait validate --connect` says what that costs"
         )

@@ -64,13 +64,17 @@ def surveys(file: LinksFile, names: Sequence[str]) -> Iterator[tuple[str, End, S
 
 def _lines(cluster: str, end: End, surveyed: Surveyed) -> Iterator[str]:
     asked = len(surveyed.brokers)
-    one, many = ("serves what", "serve what") if not surveyed.lacks else ("lacks", "lack")
-    verdict = " Strait needs" if not surveyed.lacks else ":"
-    told = f"{plural(asked, f'broker {one}', f'brokers {many}')}{verdict}" if asked else "no broker was asked"
+    if not asked:
+        told = "no broker was asked"
+    elif not surveyed.lacks:
+        told = plural(asked, "broker serves what Strait needs", "brokers serve what Strait needs")
+    else:
+        verdict = "records can be copied" if surveyed.copies else "nothing can be copied"
+        told = f"{verdict}; {plural(asked, 'broker lacks', 'brokers lack')}:"
     yield f"{cluster} as {end}: {told}"
-    for need, where in surveyed.lacks:
-        on = "" if len(where) == asked else f" on {', '.join(where)}"
-        yield f"  {need.request}{on}: {need.cost}"
+    for lack in surveyed.lacks:
+        on = "" if len(lack.brokers) == asked else f" on {', '.join(lack.brokers)}"
+        yield f"  {lack.name}{on}: {lack.need.cost}"
     for broker, why in surveyed.unasked.items():
         yield f"  {broker} was not asked: {why}"
 
@@ -82,8 +86,14 @@ def _data(cluster: str, end: End, surveyed: Surveyed) -> dict[str, Any]:
         "copies": surveyed.copies,
         "brokers": list(surveyed.brokers),
         "lacks": [
-            {"request": need.request, "required": need.is_required, "without": need.without, "brokers": list(where)}
-            for need, where in surveyed.lacks
+            {
+                "request": lack.need.request,
+                "name": lack.name,
+                "required": lack.need.is_required,
+                "without": lack.need.without,
+                "brokers": list(lack.brokers),
+            }
+            for lack in surveyed.lacks
         ],
         "unasked": dict(surveyed.unasked),
     }

@@ -159,7 +159,7 @@ def _lacks(clusters: Clusters) -> tuple[Risk, ...]:
     next query reports that."""
     ends: tuple[tuple[End, Admin], ...] = (("source", clusters.source), ("destination", clusters.destination))
     return tuple(
-        lacking(end, need.request, need.cost) for end, admin in ends for need, _ in survey(*admin.at, end).lacks
+        lacking(end, lack.name, lack.need.cost) for end, admin in ends for lack in survey(*admin.at, end).lacks
     )
 
 

@@ -48,6 +48,13 @@ class Need(NamedTuple):
         low, high = served.get(self.key, (0, -1))
         return low <= high and low <= self.versions[1] and high >= self.versions[0]
 
+    def named(self, served: Mapping[int, Versions]) -> str:
+        """Return the request with the versions that a broker serves, if it serves others than Strait sends."""
+        low, high = served.get(self.key, (0, -1))
+        if low > high:
+            return self.request
+        return f"{self.request} in versions {self.versions[0]} to {self.versions[1]} (serves {low} to {high})"
+
 
 _SOURCE: tuple[End, ...] = ("source",)
 _DESTINATION: tuple[End, ...] = ("destination",)
@@ -75,7 +82,7 @@ NEEDS: Sequence[Need] = (
     Need("OffsetFetch", 9, _ANY, _BOTH, "consumer groups are not translated"),
     Need("OffsetCommit", 8, _ANY, _DESTINATION, "consumer groups are not moved"),
     Need("ListGroups", 16, _ANY, _SOURCE, "consumer groups are moved only if they are named"),
-    Need("DescribeTransactions", 65, _ANY, _SOURCE, "whose transaction holds records back is not told"),
+    Need("DescribeTransactions", 65, _ANY, _SOURCE, "the transaction that holds back records is not shown"),
     Need("DescribeClientQuotas", 48, (0, 1), _BOTH, "`strait plan` does not see quotas"),
 )
 

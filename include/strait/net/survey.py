@@ -9,30 +9,42 @@ from strait.net.brokers import Address, any_broker, broker_at, every_address
 from strait.net.served import End, Need, missing
 
 
+class Lack(NamedTuple):
+    """A missing request.
+
+    Attributes:
+        name: of the request, with its versions if others are served.
+        brokers: addresses of the brokers that lack it.
+    """
+
+    need: Need
+    name: str
+    brokers: tuple[str, ...]
+
+
 class Surveyed(NamedTuple):
     """The result for one cluster.
 
     Attributes:
         brokers: addresses of the brokers that were queried.
-        lacks: missing requests, each with the addresses of the brokers that lack it; those without which nothing can be
-            copied come first.
+        lacks: missing requests; those without which nothing can be copied come first.
         unasked: brokers that could not be queried -> why.
     """
 
     brokers: tuple[str, ...]
-    lacks: tuple[tuple[Need, tuple[str, ...]], ...]
+    lacks: tuple[Lack, ...]
     unasked: Mapping[str, str]
 
     @property
     def copies(self) -> bool:
         """Whether at least one broker was queried, and all queried brokers serve the requests that copying needs."""
-        return bool(self.brokers) and not any(need.is_required for need, _ in self.lacks)
+        return bool(self.brokers) and not any(lack.need.is_required for lack in self.lacks)
 
 
 def survey(properties: Mapping[str, str], cluster: str, end: End) -> Surveyed:
     """Query each broker for the requests that it serves. Unreachable brokers are listed in ``unasked``."""
     brokers: list[str] = []
-    lacks: dict[Need, list[str]] = {}
+    lacks: dict[tuple[Need, str], list[str]] = {}
     unasked: dict[str, str] = {}
     try:
         addresses = _addresses(properties, cluster)
@@ -44,11 +56,11 @@ def survey(properties: Mapping[str, str], cluster: str, end: End) -> Surveyed:
             with broker_at(properties, cluster, address) as connection:
                 brokers.append(where)
                 for need in missing(connection.versions, end):
-                    lacks.setdefault(need, []).append(where)
+                    lacks.setdefault((need, need.named(connection.versions)), []).append(where)
         except (ClusterError, ProtocolError) as error:
             unasked[where] = str(error)
-    first = sorted(lacks.items(), key=lambda item: not item[0].is_required)
-    return Surveyed(tuple(brokers), tuple((need, tuple(where)) for need, where in first), unasked)
+    found = [Lack(need, name, tuple(where)) for (need, name), where in lacks.items()]
+    return Surveyed(tuple(brokers), tuple(sorted(found, key=lambda lack: not lack.need.is_required)), unasked)
 
 
 def require_served(properties: Mapping[str, str], cluster: str, end: End) -> None:
