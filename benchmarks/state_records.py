@@ -32,7 +32,7 @@ record of its kind may have at most; and honest ones, to compare. CPU on one cor
 largest size. At commit 5a36f883 the worst took 41 s and 7 GiB (wrong objects in place of topics).
 
 The goal of 50 ms and 8 MiB for any record holds for what honest links of some thousand partitions write, and for garbage in
-place of every record but a plan. It **cannot hold** for records of megabytes: an honest plan of 8 MiB, of tens of thousands
+place of every record but a plan, except for 10 MiB of a segment. It **cannot hold** for records of megabytes: an honest plan of 8 MiB, of tens of thousands
 of topics, takes longer. A record is read once by each reader, and a wrong one costs it no more than an honest one of the
 largest size.
 
