@@ -17,7 +17,7 @@ from strait.reasons import Reason
 from strait.state.schema import Waiting
 from strait.text import plural
 
-_NOTHING = Begun({}, {}, frozenset())
+_NOTHING = Begun({}, {}, frozenset(), {})
 _NONE: Mapping[TopicPartition, Change] = {}
 
 

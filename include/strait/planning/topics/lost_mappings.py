@@ -49,11 +49,13 @@ class Begun:
 
     Attributes:
         topics: source topics of which at least one partition was replicated.
+        places: source topic -> its partitions in the map.
     """
 
     copied: Mapping[str, Copied]
     runs: Runs
     topics: frozenset[str]
+    places: Mapping[str, Sequence[tuple[str, int]]]
 
     @classmethod
     def of(cls, previous: Collection[Plan], runs: Runs) -> "Begun":
@@ -61,8 +63,11 @@ class Begun:
         copied |= _of_older(previous, runs)
         planned = (topic for plan in previous for topic in plan.topics if topic.unbegun is not None)
         copied |= {topic.source: _copied(topic, len(topic.slots)) for topic in planned}
-        in_map = {topic for topic, _ in runs}
-        return cls(copied, runs, frozenset(in_map | {name for name, topic in copied.items() if topic.anything}))
+        places: dict[str, list[tuple[str, int]]] = {}
+        for place in runs:
+            places.setdefault(place[0], []).append(place)
+        topics = frozenset(places.keys() | {name for name, topic in copied.items() if topic.anything})
+        return cls(copied, runs, topics, places)
 
     def lost(self, partition: TopicPartition) -> bool:
         """Return whether the partition was replicated, and the map has no segment of it."""

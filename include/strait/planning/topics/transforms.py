@@ -24,14 +24,13 @@ def untransformed(pair: Pair, begun: Begun, policy: TopicPolicy) -> Change | Non
         )
         return Change(Reason.TRANSFORM_UNSUPPORTED, detail, "source", (0, 0))
     wanted = policy.transform_digest
-    for place, past in begun.runs.items():
-        others = [] if place[0] != pair.source.topic else [run for run in _into(past, pair) if run.transform != wanted]
+    segments = [begun.runs[place] for place in begun.places.get(pair.source.topic, ())]
+    for past in segments:
+        others = [run for run in _into(past, pair) if run.transform != wanted]
         if others:
             end = copied(past)[1]
             detail = f"{pair.destination.topic} holds records {_made(others[-1].transform)}; the rule now makes records {_made(wanted)}"
-            if all(
-                _is_first(run) for place, past in begun.runs.items() if place[0] == pair.source.topic for run in past
-            ):
+            if all(_is_first(run) for of_partition in segments for run in of_partition):
                 detail = (
                     f"{pair.destination.topic} was begun for records {_made(others[-1].transform)}, and the rule now makes records "
                     f"{_made(wanted)}; the map has no record of it, but an instance with the former rule may still write one. If it "
