@@ -50,6 +50,7 @@ SETTINGS = (
     "spark.buffer.size",
     "spark.sql.ansi.enabled",
     "spark.sql.caseSensitive",
+    "spark.sql.execution.arrow.maxBytesPerBatch",
     "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.legacy.timeParserPolicy",
     "spark.sql.session.timeZone",
@@ -101,12 +102,12 @@ def evaluated(rows: DataFrame, topics: Iterable[Transformed]) -> DataFrame:
         except Refused as error:
             log.warning("topic %s is not transformed: %s", topic.topic, error)
             refused[topic.number] = str(error)
-    kept = made.where("__out_kind IS NOT NULL").select(*FROM_SPARK)
 
     def sent(batches: Iterator[Any]) -> Iterator[Any]:
         return collect(refused, batches)
 
-    return kept.mapInArrow(sent, "slot INT")
+    # There is no filter: Spark would move its condition, with all expressions in it, below the projections, and parse again.
+    return made.select(*FROM_SPARK).mapInArrow(sent, "slot INT")
 
 
 def _require_settings(session: SparkSession) -> None:
@@ -153,8 +154,9 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
     where = "true"
     if transform.where:
         where = _checked(seen, "where", transform.where, BooleanType, excluded={"secret": WHY_NOT_IN_WHERE})
-    kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {Kind.RECORD.value} END"
-    made = {"__out_kind": kind}
+    kept = Kind.RECORD.value
+    kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {kept} ELSE {Kind.LEFT_OUT.value} END"
+    made = {"__out_kind": "__made_kind"}
     if transform.key:
         made["__out_key"] = f"CAST({_checked(seen, 'key', transform.key, StringType, BinaryType)} AS BINARY)"
     if transform.avro is not None and transform.set_fields:
@@ -165,14 +167,15 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
         made["__out_headers"] = "X'00'"
     contents = ("__out_key", "__out_value", "__out_headers", "__out_fields")
     for name in contents:  # a record that cannot be parsed cannot be masked either
-        made[name] = f"CASE WHEN NOT __malformed THEN {made.get(name, name)} END"
+        made[name] = f"CASE WHEN __made_kind = {kept} THEN {made.get(name, name)} END"
 
     def chosen(name: str) -> Column:
         if name not in made:
             return F.col(name)
         return F.expr(f"CASE WHEN {mine} THEN ({made[name]}) ELSE {name} END").alias(name)
 
-    return _resolved("the transformation", lambda: seen.select(*map(chosen, columns)))
+    judged = seen.withColumn("__made_kind", F.expr(f"CASE WHEN {mine} THEN {kind} END"))
+    return _resolved("the transformation", lambda: judged.select(*map(chosen, columns)))
 
 
 def _parsed(transform: TopicTransform) -> Column:

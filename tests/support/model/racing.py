@@ -142,11 +142,11 @@ def as_spark_does(rows: Any) -> Any:
     for row in rows.to_pylist():
         record = Record(row["offset"], row["__ms"], row["key"], row["value"], ())
         made = transformed(record) if row["__kind"] == Kind.RECORD else record
-        if made is not None:
-            kind, one = (row["__kind"], made) if isinstance(made, Record) else (made, record)
-            found.append(
-                (row["__chunk"], int(kind), one.offset, one.timestamp_ms, one.key, one.value, row["__headers"], None)
-            )
+        kind, one = (row["__kind"], made) if isinstance(made, Record) else (made or Kind.LEFT_OUT, record)
+        contents = (None,) * 3
+        if kind not in (Kind.MALFORMED, Kind.LEFT_OUT):
+            contents = (one.key, one.value, row["__headers"])
+        found.append((row["__chunk"], int(kind), one.offset, one.timestamp_ms, *contents, None))
     types = (pa.int64(), pa.int32(), pa.int64(), pa.int64(), *[pa.binary()] * 4)
     columns = [pa.array([row[at] for row in found], kind) for at, kind in enumerate(types)]
     return pa.RecordBatch.from_arrays(columns, names=FROM_SPARK)

@@ -46,6 +46,8 @@ class Collector:
     def take(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Made]]:
         """Take rows. Yields the number and the result of each piece of work that they end."""
         kinds = rows.column(1).to_numpy()
+        if (left_out := kinds == Kind.LEFT_OUT).any():
+            rows, kinds = rows.filter(pa.array(~left_out)), kinds[~left_out]
         first = 0
         for at in np.flatnonzero(kinds != Kind.RECORD).tolist():
             self._add(rows, first, at)
