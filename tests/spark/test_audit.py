@@ -3,13 +3,10 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 from confluent_kafka import Producer
@@ -19,55 +16,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from strait.audit.publishing import ResultLog, audits
 from strait.config.cluster import Cluster
 from strait.config.naming import ledger_topic
-from strait.launch import processes
 from strait.spark.ledger_files import parquet
 from support.fixtures.waiting import eventually
 from support.kafka.topics import delete_before
+from support.links.audit_command import Command
 from support.links.engine_link import EngineLink
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
-STRAIT = Path(sys.executable).with_name("strait")
 RECORDS = 6000
-
-
-class Command:
-    """`strait audit` with a links file and a home of its own."""
-
-    def __init__(self, folder: Path, settings: Any) -> None:
-        self.folder = folder
-        self.home = folder / "home"
-        self.file = folder / "links.yaml"
-        self.file.write_text(yaml.safe_dump(settings))
-
-    @property
-    def _environment(self) -> dict[str, str]:
-        return os.environ | {"STRAIT_HOME": str(self.home), "STRAIT_LINKS_FILE": str(self.file)}
-
-    def start(self, *words: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [STRAIT, "audit", *words],
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, *words: str, code: int = 0) -> str:
-        process = self.start(*words)
-        out, err = process.communicate(timeout=400)
-        assert process.returncode == code, (out[-3000:], err[-3000:], self.logs())
-        return out
-
-    def logs(self) -> str:
-        return "\n".join(path.read_text()[-3000:] for path in self.home.glob("audit-applications/*/*/log*"))
-
-    def progress(self) -> dict[str, Any]:
-        found = [json.loads(path.read_bytes()) for path in self.home.glob("audits/*/progress.json")]
-        return found[-1] if found else {}
-
-    def processes(self) -> list[psutil.Process]:
-        return [one for some in processes.find(self.home / "audit-applications").values() for one in some]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -24,6 +25,7 @@ from strait.errors import ConfigError
 VERSION = 1
 _BY_BATCH = "CRC-32C of the records' bytes, equal on both sides and to both headers"
 _BY_STRONG = ", and SHA-256 of them"
+_BY_TRANSFORM = "topics with a transformation: compared with its result, evaluated again over the source's records"
 _BY_LEDGER = "CRC-32C of each batch, equal to its header's, and the chain of these of a row equal to the ledger's"
 MOST_DIFFERENCES = 100
 """Differences that the certificate itself lists; the files with the details have more."""
@@ -40,6 +42,10 @@ _NOT_COMPARED = (
     ("deleted", "records were deleted on one side before the audit"),
     ("unknown", "records have source offsets that the offset map does not determine"),
     ("tail", "source offsets follow the last record that the destination has"),
+    (
+        "before",
+        "source offsets precede the first record of a transformed topic that was copied: its rule left them out, or the link started there",
+    ),
 )
 _NOT_IN_LEDGER = (
     ("deleted", "destination offsets are in rows of the ledger of which retention has deleted a part"),
@@ -58,7 +64,7 @@ def certificate(
         chunks: partition, by name -> number of its chunks, of which a sample may have been compared.
     """
     by_partition: dict[str, list[ChunkResult]] = {}
-    for one in sorted(results, key=lambda one: (one.topic, one.partition, one.first)):
+    for one in sorted(results, key=attrgetter("key")):
         by_partition.setdefault(f"{one.topic}-{one.partition}", []).append(one)
     partitions = [_partition(one, by_partition.get(one.name, []), chunks.get(one.name, 0)) for one in plan.partitions]
     everything = [one for found in by_partition.values() for one in found]
@@ -164,6 +170,7 @@ def _method(plan: AuditPlan) -> dict[str, Any]:
         "pairing": _METHODS[request.relation],
         "by_batch": _BY_LEDGER if request.relation == "ledger" else _BY_BATCH + _BY_STRONG * request.strong,
         "by_record": "SHA-256" if request.strong else "64-bit digest",
+        "transformed": _BY_TRANSFORM if any(one.transform for one in plan.topics) else None,
         "strong": request.strong,
         "replicas": "all" if request.replicas else "leaders",
         "sample": request.sample,
@@ -197,6 +204,7 @@ def _partition(one: AuditedPartition, results: Sequence[ChunkResult], chunks: in
         "moved_in": max(0, one.moved_in.source_end - one.source_start) if one.moved_in else 0,
         "deleted": one.deleted,
         "unknown": one.unknown,
+        "before": one.before,
         "tail": one.tail + sum(result.tail for result in results),
         "newest_ms": max([-1, *(result.newest_ms for result in results)]),
         "problem": one.problem or "; ".join(errors),

@@ -2,13 +2,14 @@
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from strait.audit.comparing import Bounds
 from strait.audit.findings import Kind
-from strait.audit.numbering import Piece
+from strait.audit.numbering import Pieces
 from strait.audit.plan import AuditedPartition, OnRecord
+from strait.audit.task_result import Key
 from strait.config.audit import AuditRequest, Relation
 from strait.state.translation import Translator
 
@@ -49,7 +50,7 @@ class Chunk:
     bounds: Bounds
     copy_from: int
     copy_to: int
-    pieces: tuple[Piece, ...] = ()
+    pieces: Pieces = field(default_factory=Pieces, compare=False)
     shift: int | None = None
     by_time: bool = False
     moved_in: bool = False
@@ -57,8 +58,13 @@ class Chunk:
     marks: tuple[Mark, ...] = ()
 
     @property
-    def key(self) -> "Key":
-        return Key(self.facts.topic, self.facts.partition, self.bounds.first)
+    def key(self) -> Key:
+        return Key(self.facts.topic, self.facts.partition, self.bounds.first, self.bounds.source_from)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether the source's records have to be transformed before they are compared."""
+        return self.facts.transform is not None and self.relation == "map"
 
     def holds(self, entry: OnRecord) -> bool:
         """Return whether an entry is about offsets of the chunk."""
@@ -78,14 +84,6 @@ class Chunk:
         return {"duplicate": "moved in", "extra": self.facts.on_foreign}.get(kind, "")
 
 
-class Key(NamedTuple):
-    """Identifies a chunk of an audit."""
-
-    topic: str
-    partition: int
-    first: int
-
-
 def chunk_records(chunk_bytes: int, log_bytes: int, records: int) -> int:
     """Return how many records a chunk has, given the partition's size; 0: unknown."""
     each = log_bytes / records if log_bytes and records else _USUAL_BYTES
@@ -103,7 +101,9 @@ def chunks_of(one: AuditedPartition, request: AuditRequest, map_of: Translator |
         return []
     facts = one.model_copy(update={"on_record": ()})  # each chunk has only the entries about its offsets
     found = [] if map_of is None else _moved_in(facts, map_of)
-    if one.first < one.end:
+    if one.transform is not None and map_of is not None:
+        found += _transformed(facts, map_of)
+    elif one.first < one.end:
         found += _without_map(facts, request) if map_of is None else _mapped(facts, map_of)
     return [replace(chunk, on_record=tuple(it for it in one.on_record if chunk.holds(it))) for chunk in found]
 
@@ -142,7 +142,36 @@ def _mapped(one: AuditedPartition, map_of: Translator) -> Iterator[Chunk]:
             copy_from, copy_to = (copy_start, one.copy_end) if one.whole else map_of.copies(first, end)
             straight = not one.whole and copy_to - copy_from == end - first
             shift = first - copy_from if straight else None
-            yield Chunk(one, "map", bounds, copy_from, copy_to, tuple(Piece(*it) for it in near), shift)
+            yield Chunk(one, "map", bounds, copy_from, copy_to, Pieces(near), shift)
+
+
+def _transformed(one: AuditedPartition, map_of: Translator) -> Iterator[Chunk]:
+    """Yield the chunks by source offsets, since any number of them may hold no record that is copied."""
+    step = one.source_to - one.source_from if one.whole else one.chunk_records
+    for low in range(one.source_from, one.source_to, max(1, step)):
+        high = min(low + step, one.source_to)
+        first, end = (min(max(map_of.records_before(at).number, one.first), one.end) for at in (low, high))
+        pieces = map_of.pieces(first, end)
+        known = _joined(pieces)
+        if (not known and first == end) or known == [(first, end)]:
+            yield _evaluated(one, map_of, Bounds(first, end, low, high), pieces)
+            continue
+        for number, behind in known:  # of the others the map does not determine the source offsets
+            inside = map_of.pieces(number, behind)
+            bounds = Bounds(number, behind, inside[0][1], inside[-1][1] + inside[-1][2])
+            yield _evaluated(one, map_of, bounds, inside)
+
+
+def _evaluated(
+    one: AuditedPartition, map_of: Translator, bounds: Bounds, pieces: Sequence[tuple[int, int, int]]
+) -> Chunk:
+    first, end = bounds.first, bounds.end
+    copy_from, copy_to = (one.copy_start, one.copy_end) if one.whole else map_of.copies(first, max(end, first + 1))
+    if first == end:
+        copy_to = copy_from
+    straight = not one.whole and copy_to - copy_from == end - first
+    shift = first - copy_from if straight else None
+    return Chunk(one, "map", bounds, copy_from, copy_to, Pieces(pieces), shift)
 
 
 def _joined(pieces: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
@@ -175,7 +204,7 @@ def _has_gap(chunk: Chunk) -> bool:
 
 
 def _draw(key: Key, seed: str) -> float:
-    return zlib.crc32(f"{seed}/{key.topic}/{key.partition}/{key.first}".encode()) / 2**32
+    return zlib.crc32(f"{seed}/{key.topic}/{key.partition}/{key.first}/{key.source_from}".encode()) / 2**32
 
 
 def unknown_records(one: AuditedPartition, map_of: Translator) -> int:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from strait.audit.feed import END, Feed, Item, Options, Part, Rows, no_rows
+from strait.audit.feed import END, Evaluated, Feed, Item, Options, Part, Rows, no_rows
 from strait.audit.findings import NOWHERE, Difference, Kind, Tally
 from strait.audit.judging import Leftovers, contents, paired
 from strait.audit.numbering import UNNUMBERED, Numbering
@@ -65,7 +65,7 @@ class Compared:
 class Sides(NamedTuple):
     """The items of both logs in order, and their numbering."""
 
-    source: Iterator[Item]
+    source: Iterator[Item | Evaluated]
     copy: Iterator[Item]
     source_numbers: Numbering
     copy_numbers: Numbering
@@ -205,11 +205,12 @@ class _Comparison:
         if hole:
             self._add("deleted" if hole == "deleted" else "extra", NOWHERE, int(rows.offsets[j]), "source")
         else:
-            self._left.gain(rows, j, doubles=doubles)
+            left_out = self._source.left_out.get(int(rows.numbers[j]), NOWHERE)
+            self._left.gain(rows, j, doubles=doubles and left_out == NOWHERE, left_out=left_out)
 
     def _name(self) -> None:
         for one in self._left.named():
-            self._add(*one)
+            self._add(*one, "the rule leaves it out" if one.kind == "extra" and one.source != NOWHERE else "")
 
     def _settle_asides(self) -> None:
         """Report batches that are damaged, without numbers, or whose numbers occurred before."""

@@ -27,6 +27,20 @@ class Hole(NamedTuple):
     why: Literal["deleted", "damaged"]
 
 
+class Evaluated(NamedTuple):
+    """Records of the source that a topic's transformation was evaluated for.
+
+    Attributes:
+        offsets, digests: of the source, in order; of the transformed records. A record whose value cannot be parsed has a
+            digest that equals no other.
+        left_out: source offsets of the records that the transformation leaves out.
+    """
+
+    offsets: Array
+    digests: Array
+    left_out: Array
+
+
 Item = Batch | Hole
 """Batches whose records do not count, such as transaction markers and aborted ones, have 0 records."""
 
@@ -97,10 +111,11 @@ class Feed:
         holes: number intervals in which records may be missing because the log could not be read there.
         bytes, batches: read so far.
         newest_ms: the newest timestamp of undamaged batches with records.
+        left_out: number -> source offset, of records that the transformation leaves out although they have a number.
     """
 
     side: Side
-    items: Iterator[Item]
+    items: Iterator[Item | Evaluated]
     numbering: Numbering
     options: Options
     next: Part | None = None
@@ -112,10 +127,11 @@ class Feed:
     bytes: int = 0
     batches: int = 0
     newest_ms: int = -1
+    left_out: dict[int, int] = field(default_factory=dict)
     high: int = -1
     """The number after the highest one so far."""
     _open: list[tuple[int, str]] = field(default_factory=list)
-    _ahead: Item | None = None
+    _ahead: Item | Evaluated | None = None
 
     def __post_init__(self) -> None:
         self._ahead = next(self.items, None)
@@ -135,9 +151,7 @@ class Feed:
                 if item.why == "damaged":
                     self.unread.append(item)
                 continue
-            self.bytes += len(item.view)
-            self.batches += 1
-            part = self._part(item)
+            part = self._evaluated(item) if isinstance(item, Evaluated) else self._part(item)
             if part is None:
                 continue
             if part.span.first < self.high:
@@ -199,6 +213,8 @@ class Feed:
 
     def _part(self, batch: Batch) -> Part | None:
         """Return the batch with its numbers; None if it has no records, or none with a number."""
+        self.bytes += len(batch.view)
+        self.batches += 1
         if batch.magic < 2:
             part = self._old(batch)
         elif batch.records <= 0:
@@ -212,10 +228,22 @@ class Feed:
                 self.newest_ms = max(self.newest_ms, batch.max_timestamp)
             else:
                 self.damaged.append(part)
+        return self._with_numbers(part)
+
+    def _with_numbers(self, part: Part | None) -> Part | None:
         if part is not None and part.span.first == part.span.end:
             self.outside.append(part)
             return None
         return part
+
+    def _evaluated(self, item: Evaluated) -> Part | None:
+        nothing: Any = None
+        numbers = self.numbering.numbers(nothing, item.left_out, UNNUMBERED)
+        claimed = numbers != UNNUMBERED
+        self.left_out.update(zip(numbers[claimed].tolist(), item.left_out[claimed].tolist(), strict=True))
+        if not len(item.offsets):
+            return None
+        return self._with_numbers(self._of_rows(nothing, item.offsets, item.digests))
 
     def _bounded(self, batch: Batch) -> Batch:
         """Return a damaged batch without the numbers in its header that contradict each other or the batch after it."""
@@ -234,6 +262,10 @@ class Feed:
         except CorruptBatch:
             self.damaged.append(Part(Span(UNNUMBERED, UNNUMBERED, whole=False), batch, Seen(nothing, intact=False)))
             return None
+        return self._of_rows(batch, offsets, digests)
+
+    def _of_rows(self, batch: Batch, offsets: Array, digests: Array) -> Part:
+        nothing: Any = None
         numbers = self.numbering.numbers(batch, offsets, UNNUMBERED)
         known = numbers[numbers != UNNUMBERED]
         first, end = (int(known[0]), int(known[-1]) + 1) if len(known) else (UNNUMBERED, UNNUMBERED)

@@ -15,11 +15,13 @@ MOST_LEFT = 100_000
 
 
 class One(NamedTuple):
-    """A record of one side. ``doubles``: the source has an equal one close by, or one of the same number."""
+    """A record of one side. ``doubles``: the source has an equal one close by, or one of the same number. ``left_out``: the
+    source offset of the record of its number, which the topic's transformation leaves out; -1: there is none."""
 
     offset: int
     digest: bytes
     doubles: bool = False
+    left_out: int = NOWHERE
 
 
 class Named(NamedTuple):
@@ -47,9 +49,9 @@ class Leftovers:
         """Add a record of the source that the destination lacks at its place."""
         self._lost.append(_one(rows, i))
 
-    def gain(self, rows: Rows, j: int, *, doubles: bool) -> None:
+    def gain(self, rows: Rows, j: int, *, doubles: bool, left_out: int = NOWHERE) -> None:
         """Add a record of the destination that the source lacks at its place."""
-        self._more.append(_one(rows, j, doubles=doubles))
+        self._more.append(_one(rows, j)._replace(doubles=doubles, left_out=left_out))
 
     def pair(self, here: Rows, i: int, there: Rows, j: int) -> None:
         """Add two records that belong together and differ."""
@@ -70,13 +72,13 @@ class Leftovers:
                 case True, False:
                     more.append(other)
         yield from (Named("missing", offset, NOWHERE) for offset in sorted(missing))
-        yield from (Named("duplicate" if one.doubles else "extra", NOWHERE, one.offset) for one in sorted(more))
+        yield from (Named("duplicate" if one.doubles else "extra", one.left_out, one.offset) for one in sorted(more))
         yield from (Named("reordered", *places) for places in sorted(moved.items()))
         self.__init__()  # type: ignore[misc]
 
 
-def _one(rows: Rows, at: int, *, doubles: bool = False) -> One:
-    return One(int(rows.offsets[at]), rows.digests[at].tobytes(), doubles)
+def _one(rows: Rows, at: int) -> One:
+    return One(int(rows.offsets[at]), rows.digests[at].tobytes())
 
 
 def _moved(here: list[One], there: list[One]) -> dict[int, int]:

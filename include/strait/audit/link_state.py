@@ -15,6 +15,7 @@ from strait.state.quarantine_log import Contents
 from strait.state.reader import StateReader
 from strait.state.registrations import registrations
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic, Registration
+from strait.state.signing import Proof
 from strait.state.translation import Translator
 
 Properties = Mapping[str, str]
@@ -35,11 +36,13 @@ class LinkState:
     """A link's plans, its offset map and all that explains differences.
 
     Attributes:
+        proofs: task group -> whether its plan is proven to come from a control plane.
         writers, source_writers: on the destination and on the source, the links that write there, and the records that other
             tools had replicated there.
     """
 
     plans: Mapping[str, Plan]
+    proofs: Mapping[str, Proof]
     runs: Mapping[tuple[str, int], Sequence[OffsetMapping]]
     losses: Sequence[Loss]
     quarantined: Mapping[TopicPartition, list[tuple[int, str]]]
@@ -73,9 +76,10 @@ def read_link(ends: Ends, link: str) -> LinkState:
     there = ends.destination_properties, ends.destination
     with StateReader(*there, link, follow=("plan", "map", "losses")) as state:
         state.catch_up()
-        plans, runs, losses = dict(state.plans), dict(state.runs), state.losses
+        plans, proofs, runs, losses = dict(state.plans), dict(state.proofs), dict(state.runs), state.losses
     return LinkState(
         plans,
+        proofs,
         runs,
         losses,
         _quarantined(*there, link),

@@ -11,6 +11,7 @@ from operator import attrgetter
 from strait.audit.chunks import chunk_records, unknown_records
 from strait.audit.link_state import Ends, LinkState, moved_in, on_record, owner_of, read_link, skipped_before
 from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan
+from strait.audit.transformed import made_otherwise, of_transformed, refused_transforms
 from strait.config.audit import AuditRequest
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError, StateError, StraitError, UnsupportedRequest
@@ -18,6 +19,7 @@ from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.cluster_facts import partition_bytes
 from strait.net.producers import ActiveProducer, active_producers
+from strait.state.admission import Admission
 from strait.state.destination_log import OwnLog, SharedLog
 from strait.state.offset_map import full_sequence
 from strait.state.planned_pairs import runs_about
@@ -39,8 +41,13 @@ class Pair:
     planned: PlannedTopic | None = None
 
 
-def plan_link(ends: Ends, link: str, request: AuditRequest, audit_id: str) -> AuditPlan:
+def plan_link(
+    ends: Ends, link: str, request: AuditRequest, audit_id: str, admission: Admission | None = None
+) -> AuditPlan:
     """Plan the audit of a link.
+
+    Args:
+        admission: of the audit's own spec: how a plan without the link's signature may have records transformed.
 
     Raises:
         ConfigError: the link has no plan, or does not replicate a named topic.
@@ -63,8 +70,9 @@ def plan_link(ends: Ends, link: str, request: AuditRequest, audit_id: str) -> Au
     observed = _Observed.of(ends, pairs, request)
     state = read_link(ends, link)  # after the logs' ends, so that it describes all records before them
     producer_id = next(plan.producer_id for plan in state.plans.values())
+    refused = {} if admission is None else refused_transforms(state, admission)
     partitions = [
-        _of_link(observed, pair, number, state, request, producer_id)
+        _of_link(observed, pair, number, state, request, producer_id, refused.get(pair.topic, ""))
         for pair in pairs
         for number in range(len(pair.planned.slots) if pair.planned else 0)
     ]
@@ -170,12 +178,14 @@ class _Observed:
         owners: dict[str, str],
     ) -> AuditPlan:
         names = dict.fromkeys((one.topic, one.copy_topic) for one in partitions)
+        transforms = {one.topic: one.transform.digest for one in partitions if one.transform is not None}
         topics = [
             AuditedTopic(
                 topic=topic,
                 copy_topic=copy,
                 source_id=self.source.topics[topic].topic_id if topic in self.source.topics else "",
                 copy_id=self.copy.topics[copy].topic_id if copy in self.copy.topics else "",
+                transform=transforms.get(topic, ""),
             )
             for topic, copy in names
         ]
@@ -271,18 +281,26 @@ def _of_copies(observed: _Observed, pair: Pair, number: int, request: AuditReque
 
 
 def _of_link(
-    observed: _Observed, pair: Pair, number: int, state: LinkState, request: AuditRequest, producer_id: int
+    observed: _Observed,
+    pair: Pair,
+    number: int,
+    state: LinkState,
+    request: AuditRequest,
+    producer_id: int,
+    refused: str,
 ) -> AuditedPartition:
     one = observed.partition(pair, number, request)
     topic = pair.planned
     if one.problem or topic is None:
         return one
-    if topic.policy.transform is not None:
-        return one.model_copy(update={"problem": "its records are transformed on the way, so both logs differ"})
+    if refused:
+        return one.model_copy(update={"problem": refused})
     here, there = TopicPartition(pair.topic, number), TopicPartition(pair.copy_topic, number)
     runs = runs_about(state.runs.get(here, ()), topic)
     if not runs:
         return one.model_copy(update={"problem": "the offset map has no entry for these two topics"})
+    if problem := made_otherwise(runs, topic.policy.transform_digest):
+        return one.model_copy(update={"problem": problem})
     log = OwnLog(runs)
     written, after = (
         log.records_before(offset).number for offset in (one.copy_end, observed.offsets["copy_after"][there])
@@ -328,7 +346,12 @@ def _of_link(
             "on_foreign": "" if topic.policy.on_foreign == "halt" else f"on_foreign: {topic.policy.on_foreign}",
         }
     )
-    return found.model_copy(update={"unknown": unknown_records(found, translator)})
+    found = found.model_copy(update={"unknown": unknown_records(found, translator)})
+    if topic.policy.transform is None:
+        return found
+    since = 0 if request.since_ms is None else observed.since("source", here, "since", one.source_end)
+    until = min(observed.since("source", here, "until", one.source_end), _end(one, topic))
+    return of_transformed(found, topic.policy.transform, runs, translator, (since, until))
 
 
 def _end(one: AuditedPartition, topic: PlannedTopic) -> int:

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from strait.config.audit import AuditRequest
+from strait.state.transform import TopicTransform
 
 
 class _Model(BaseModel):
@@ -43,6 +44,9 @@ class AuditedPartition(_Model):
         moved_in: records that another tool had replicated into the destination; None: there are none on record.
         skipped: source offsets before the link's start, of records that another tool had replicated from the destination.
         on_foreign: the setting that permits other producers on the destination; empty: none does.
+        transform: the transformation of its records; None: they are copied as they are. Then all source offsets in
+            [``source_from``, ``source_to``) are evaluated; the link has passed those before ``passed``.
+        before: source offsets before these: the map does not show whether the link started after them.
     """
 
     topic: str
@@ -68,6 +72,11 @@ class AuditedPartition(_Model):
     skipped_producers: tuple[int, ...] = ()
     on_record: tuple[OnRecord, ...] = ()
     on_foreign: str = ""
+    transform: TopicTransform | None = None
+    source_from: int = 0
+    source_to: int = 0
+    passed: int = 0
+    before: int = 0
 
     @property
     def name(self) -> str:
@@ -75,12 +84,14 @@ class AuditedPartition(_Model):
 
 
 class AuditedTopic(_Model):
-    """Topic IDs at the start, in Kafka's text form; "": unknown."""
+    """Topic IDs at the start, in Kafka's text form; "": unknown. ``transform``: digest of the transformation of its records;
+    "": none."""
 
     topic: str
     copy_topic: str
     source_id: str = ""
     copy_id: str = ""
+    transform: str = ""
 
 
 class AuditPlan(_Model):

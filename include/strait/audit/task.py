@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from strait.audit.chunks import Chunk
 from strait.audit.comparing import Compared, Sides, compare
@@ -20,6 +21,11 @@ from strait.config.cluster import Cluster
 from strait.errors import StraitError
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
+
+if TYPE_CHECKING:
+    from strait.audit.evaluating import EvaluatedSource  # and Arrow, which other audits do not load
+
+LEFT_OUT = "left out by the rule"
 
 
 @dataclass(frozen=True)
@@ -61,26 +67,43 @@ class Auditor:
             Followers(there, "destination", self._copy.pace),
         )
 
+    @property
+    def strong(self) -> bool:
+        return self._settings.strong
+
     def close(self) -> None:
         for side in (self._source, self._copy):
             side.logs.__exit__(None, None, None)
         for followers in self._followers:
             followers.close()
 
-    def compare(self, chunk: Chunk) -> ChunkResult:
-        """Compare a chunk. If a cluster does not serve it, the result has the error."""
-        began, cpu = time.monotonic(), time.process_time()
+    def source_of(self, chunk: Chunk) -> LogSide:
+        """Return the source, ready to read a chunk."""
         self._source.skipped_producers, self._source.skipped = frozenset(chunk.facts.skipped_producers), 0
-        self._source.compacted, self._copy.compacted = chunk.facts.source_compacted, chunk.facts.copy_compacted
+        self._source.compacted = chunk.facts.source_compacted
+        return self._source
+
+    def compare(self, chunk: Chunk, evaluated: "EvaluatedSource | None" = None) -> ChunkResult:
+        """Compare a chunk. If a cluster does not serve it, the result has the error. ``evaluated``: the source of a topic
+        whose records are transformed."""
+        began, cpu = time.monotonic(), time.process_time()
+        self._copy.compacted = chunk.facts.copy_compacted
         tail, error, found, leaders = 0, "", Compared(), self._leaders(chunk)
         try:
-            found, tail = self._compared(chunk, leaders)
+            if evaluated is None:
+                found, tail = self._compared(chunk, leaders)
+                skipped = self._source.skipped
+            else:
+                found, tail = self._with_evaluated(chunk, evaluated, leaders[1])
+                skipped = evaluated.read.skipped
+            if skipped:
+                found.tally.counts["skipped", "copies"] += skipped
         except StraitError as failure:
             error = str(failure)
-        if self._source.skipped:
-            found.tally.counts["skipped", "copies"] += self._source.skipped
         self._locate(chunk, found)
         followers = FollowersRead() if error else self._checked(leaders, found)
+        if evaluated is not None and self._settings.replicas:
+            followers.unread.append("the source's followers of a transformed topic are not checked")
         return _result(chunk, found, followers, tail, error, time.monotonic() - began, time.process_time() - cpu)
 
     def _leaders(self, chunk: Chunk) -> tuple[LeaderRead, LeaderRead]:
@@ -121,10 +144,12 @@ class Auditor:
 
     def _compared(self, chunk: Chunk, leaders: tuple[LeaderRead, LeaderRead]) -> tuple[Compared, int]:
         facts, bounds = chunk.facts, chunk.bounds
+        if chunk.is_evaluated:
+            raise StraitError("its records are transformed, and their transformation is not evaluated here")
         options = Options(timed=facts.timed, strong=self._settings.strong)
         here, there = TopicPartition(facts.topic, facts.partition), TopicPartition(facts.copy_topic, facts.partition)
         with (
-            closing(self._source.items(here, bounds.source_from, bounds.source_to)) as source_items,
+            closing(self.source_of(chunk).items(here, bounds.source_from, bounds.source_to)) as source_items,
             closing(self._copy.items(there, chunk.copy_from, chunk.copy_to)) as copy_items,
         ):
             source, copy = (
@@ -139,6 +164,20 @@ class Auditor:
                 return compare_in_order(source, copy, options, edges, chunk.explain)
             sides = Sides(source, copy, *self._numbering(chunk))
             return compare(sides, bounds, options, chunk.explain, self._owner(chunk)), 0
+
+    def _with_evaluated(self, chunk: Chunk, evaluated: "EvaluatedSource", leader: LeaderRead) -> tuple[Compared, int]:
+        facts = chunk.facts
+        options = Options(timed=facts.timed, strong=self._settings.strong)
+        there = TopicPartition(facts.copy_topic, facts.partition)
+        with closing(self._copy.items(there, chunk.copy_from, chunk.copy_to)) as copy:
+            items = leader.noting(copy) if self._settings.replicas else copy
+            sides = Sides(evaluated.items(), items, *self._numbering(chunk))
+            found = compare(sides, chunk.bounds, options, chunk.explain, self._owner(chunk))
+        if evaluated.left_out:
+            found.tally.counts["skipped", LEFT_OUT] += evaluated.left_out
+        read = evaluated.read
+        found.source_bytes, found.source_batches, found.newest_ms = read.bytes, read.batches, read.newest_ms
+        return found, evaluated.tail
 
     def _numbering(self, chunk: Chunk) -> tuple[Numbering, Numbering]:
         if chunk.relation == "offset":

@@ -4,9 +4,18 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from strait.audit.findings import Difference, Kind
+
+
+class Key(NamedTuple):
+    """Identifies a chunk of an audit."""
+
+    topic: str
+    partition: int
+    first: int
+    source_from: int
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,10 @@ class ChunkResult:
     unread: str = ""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+
+    @property
+    def key(self) -> Key:
+        return Key(self.topic, self.partition, self.first, self.source_from)
 
     def as_row(self) -> dict[str, Any]:
         """Return plain values; counts and differences as JSON."""

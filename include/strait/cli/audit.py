@@ -11,6 +11,7 @@ from strait.audit.publishing import audits
 from strait.cli.audit_export import export
 from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
 from strait.cli.audit_repair import repair_
+from strait.cli.audit_request import file_of, of_clusters, of_link, recorded, request_of, require_outputs
 from strait.cli.completing import link_or_topics_that_start_with
 from strait.cli.examples import examples
 from strait.cli.long_work import stop_signals
@@ -24,27 +25,19 @@ from strait.cli.options import (
     Output,
     OutputOption,
     link_command,
-    one_link,
-    rate,
-    time_ms,
 )
 from strait.cli.printing import echo
 from strait.cli.tables import plain_table
 from strait.config.audit import AuditJob, AuditRequest
 from strait.config.home import home
-from strait.config.links import LinksFile, Spark, load, load_link
-from strait.config.outline import link_names
+from strait.config.links import LinksFile, Spark
 from strait.control.audit import (
     AuditedClusters,
     AuditRun,
     Ended,
-    clusters_of,
     directory_of,
     ledger_of,
     new_id,
-    recorded_clusters,
-    recorded_job,
-    require_clusters,
 )
 from strait.errors import ConfigError
 from strait.text import utc
@@ -157,12 +150,15 @@ def run(
     Batches that were passed through are compared without decompressing them. Prints a certificate's summary; exits with
     3 if something differs without an explanation on record, and with 4 if not everything could be compared.
     """
-    request: AuditRequest
+    require_outputs(out, key)
+    how = strong, replicas, sample, seed, since, until, budget
     if resume:
-        clusters, job = recorded_clusters(home(), resume), recorded_job(home(), resume)
-        if clusters is None or job is None:
-            raise ConfigError("audit", [f"this host knows no audit {resume!r}"], hint=f"see {home() / 'audits'}")
-        file = _file(config, clusters)
+        given = words or link or ledger or source or destination or (relation, copy_name) != ("map", "{topic}")
+        if given or request_of("map", [], *how) != AuditRequest():
+            allowed = "--slots, --out, --key and -o"
+            raise ConfigError("command line", [f"--resume continues what was requested: besides it, only {allowed}"])
+        clusters, job = recorded(home(), resume)
+        file = file_of(config, clusters)
         ended = _run(file, clusters, job.request, dict(job.copies), resume, slots, output)
     else:
         copies: dict[str, str] = {}
@@ -173,12 +169,12 @@ def run(
         if relation in ("map", "ledger"):
             if source or destination:
                 raise ConfigError("command line", ["--source and --destination need --relation offset or order"])
-            clusters, topics = _of_link(config, link, words or [])
+            clusters, topics = of_link(config, link, words or [])
         else:
-            clusters, topics = _of_clusters(relation, source, destination, words or [], link)
+            clusters, topics = of_clusters(relation, source, destination, words or [], link)
             copies = {topic: copy_name.replace("{topic}", topic) for topic in topics}
-        request = _request(relation, topics, strong, replicas, sample, seed, since, until, budget)
-        file = _file(config, clusters)
+        request = request_of(relation, topics, *how)
+        file = file_of(config, clusters)
         ended = _run(file, clusters, request, copies, "", slots, output)
     if ended is None:
         raise typer.Exit(1)
@@ -242,64 +238,6 @@ def list_(
         for one in found
     )
     plain_table(["audit", "ended (UTC)", "verdict", ">sample", ">records", ">topics", "sha256"], rows)
-
-
-def _of_link(config: Path, link: str | None, words: list[str]) -> tuple[AuditedClusters, list[str]]:
-    topics = list(words)
-    if link is None and topics and topics[0] in link_names(config):
-        link = topics.pop(0)
-    if link is None:
-        link, _ = one_link(config, None, *([] if len(link_names(config)) == 1 else words[:1]))
-    return clusters_of(load_link(config, link), link), topics
-
-
-def _of_clusters(
-    relation: str, source: str, destination: str, topics: list[str], link: str | None
-) -> tuple[AuditedClusters, list[str]]:
-    problems = []
-    if relation not in ("offset", "order"):
-        problems.append(f"--relation {relation}: must be map, offset or order")
-    if not source or not destination:
-        problems.append("name both clusters with --source and --destination")
-    if not topics:
-        problems.append("name the source topics")
-    if link:
-        problems.append("--link needs --relation map")
-    if problems:
-        raise ConfigError("command line", problems)
-    return AuditedClusters("", source, destination), topics
-
-
-def _file(config: Path, clusters: AuditedClusters) -> LinksFile:
-    if clusters.link:
-        return load_link(config, clusters.link)
-    file = load(config)
-    require_clusters(file, clusters.source, clusters.destination)
-    return file
-
-
-def _request(
-    relation: Any,
-    topics: list[str],
-    strong: bool,
-    replicas: bool,
-    sample: float,
-    seed: str,
-    since: str | None,
-    until: str | None,
-    budget: str,
-) -> AuditRequest:
-    return AuditRequest(
-        relation=relation,
-        topics=tuple(topics),
-        strong=strong,
-        replicas=replicas,
-        sample=sample,
-        seed=seed,
-        since_ms=time_ms(since),
-        until_ms=time_ms(until),
-        bytes_per_second=rate(budget),
-    )
 
 
 def _run(

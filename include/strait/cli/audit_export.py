@@ -35,6 +35,8 @@ def export(
     require_clusters(file, plan.source, plan.destination)
     source, destination = file.clusters[plan.source], file.clusters[plan.destination]
     require_same_topics(Ends(plan.source, source, plan.destination, destination), plan)
+    for name in found.transformed:
+        echo(f"{name}: the link transforms its records; the file has them as they are on the source", err=True)
     exported = tail_export.to_file(out, audit_export.records(source, plan.source, found.ranges)).total()
     if output.structured:
         output.write({"exported": exported, "lacking": found.count, "to": str(out)})

@@ -80,6 +80,9 @@ def show_certificate(directory: str, whole: Mapping[str, Any]) -> None:
         echo(_difference(one))
     if len(body["differences"]) > _SHOWN_DIFFERENCES:
         echo(f"and more: see {directory}")
+    for one in body["topics"]:
+        if one["transform"]:
+            echo(f"{one['topic']}: compared with what transformation {one['transform']} makes of the source's records")
     echo(summary(whole))
     for line in body["not_covered"]:
         echo(f"not covered: {line}")

@@ -102,6 +102,8 @@ def export(
     reader, parts = _open(link, topic, partition)
     _require_known(reader, parts)
     if out is not None:
+        for name in sorted({part.topic for part in parts if part.transformed and part.has_offsets}):
+            echo(f"{name}: the link transforms its records; the file has them as they are on the source", err=True)
         counted, target = tail_export.to_file(out, reader.records(parts)), f"file {out}"
     else:
         topic_export = tail_export.TopicExport(reader.destination, reader.link.name, to or "")

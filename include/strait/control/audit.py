@@ -18,9 +18,11 @@ from strait.audit.progress import AuditProgress, read_progress
 from strait.config.app_spec import AppSpec
 from strait.config.audit import AuditJob
 from strait.config.links import LinksFile, Spark
+from strait.config.selecting import Selected
 from strait.errors import ConfigError, LaunchError, SetupError
 from strait.launch.base import EXIT_CONFIG, Application, Launcher, State
 from strait.launch.launchers import launcher_for
+from strait.state.signing import with_key
 
 _POLL_SECONDS = 0.5
 _MOST_SUBMISSIONS = 4
@@ -77,19 +79,23 @@ class AuditRun:
         self._folder = home / _APPLICATIONS
         self._name = f"strait-audit-{job.id}"
         self._launcher: Launcher = launcher_for(spark, self._folder, parent_pid=os.getpid())
+        destination = file.clusters[clusters.destination]
+        link = file.links[clusters.link] if clusters.link else None
         self._spec = AppSpec(
             link=clusters.link,
             group=GROUP,
             source_name=clusters.source,
             source=file.clusters[clusters.source],
             destination_name=clusters.destination,
-            destination=file.clusters[clusters.destination],
+            destination=with_key(destination) if clusters.link else destination,
             slots=slots,
             slot_memory_bytes=_MEMORY_BYTES,
             ledger_seconds=86_400,
             ledger_dir=job.directory,
             checkpoint_dir=str(self._folder / "checkpoints"),
+            selected=None if link is None else Selected.of(link),
             audit=job,
+            transforms=link is not None and any(rule.transform is not None for rule in link.topics.rules),
         )
 
     def run(self, is_over: Callable[[], bool]) -> Ended | None:

@@ -29,6 +29,12 @@ class Lacking:
     ranges: Mapping[TopicPartition, Ranges]
 
     @property
+    def transformed(self) -> list[str]:
+        """The source topics of these whose records are transformed for the destination."""
+        changed = {one.topic for one in self.plan.topics if one.transform}
+        return sorted(changed & {place.topic for place in self.ranges})
+
+    @property
     def count(self) -> int:
         """How many records these are."""
         return sum(end - first for ranges in self.ranges.values() for first, end in ranges)
@@ -67,7 +73,7 @@ def read_results(directory: Path) -> tuple[AuditPlan, list[ChunkResult]]:
 
 def ranges_of(results: Iterable[ChunkResult]) -> dict[TopicPartition, Ranges]:
     """Return the source offsets of missing and different records. Raises StateError if a chunk does not list all."""
-    newest = {(one.topic, one.partition, one.first): one for one in results}
+    newest = {one.key: one for one in results}
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for one in newest.values():
         named = [it for it in one.differences if it.kind in _KINDS and not it.explained]

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from strait.config.validation import did_you_mean
-from strait.control.last_copied import content, copied_record
+from strait.control.last_copied import copied_record
 from strait.control.quarantine import Quarantine
 from strait.control.resumption import ResumePoint, Resumption, resumption
 from strait.errors import ConfigError
@@ -20,6 +20,7 @@ from strait.state.offset_map import full_sequence, locate
 from strait.state.schema import Loss
 from strait.state.tail_records import TailRecord
 from strait.state.translation import Translator
+from strait.state.unchanged_parts import UnchangedParts
 from strait.text import plural
 from strait.wire.batch import CONTROL
 from strait.wire.records import Record, read_records
@@ -174,7 +175,8 @@ class HeldRecords:
         offset = self._offset_of(there, theirs, before.number)
         other = copied_record(there, theirs.copy, offset, (self.theirs.producer_id, before.number))
         stamped = any(point.topic.policy.destination_append_time for point in (mine, theirs))
-        if ours is None or other is None or content(ours, not stamped) == content(other, not stamped):
+        unchanged = UnchangedParts(time=not stamped)
+        if ours is None or other is None or unchanged.content(ours) == unchanged.content(other):
             return ""
         return f"the record of source offset {last[0]:,}, the last one that both destinations should have, differs"
 

@@ -7,6 +7,7 @@ from strait.control.resumption import ResumePoint
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.state.offset_map import SEQUENCE_MODULUS, candidates, covering, destination_offset, wire_sequence
+from strait.state.unchanged_parts import UnchangedParts
 from strait.wire.batch import CONTROL, Batch
 from strait.wire.records import Record, read_records
 
@@ -32,8 +33,8 @@ def misplaced(point: ResumePoint, producer_id: int, source: PartitionLogs, desti
         return ""
     named = candidates(begun, point.written)
     original = _record(source, point.place, named[0] - 1)
-    with_time = not point.topic.policy.destination_append_time
-    if original is None or content(original, with_time) == content(copied, with_time):
+    unchanged = UnchangedParts.of(point.topic.policy)
+    if original is None or unchanged.content(original) == unchanged.content(copied):
         return ""
     return (
         f"the last record copied, at destination offset {copied.offset:,}, is not the source's at {named[0] - 1:,}, so "
@@ -74,8 +75,3 @@ def _at(batch: Batch, offset: int) -> Record | None:
     if batch.attributes & CONTROL or not batch.base_offset <= offset < batch.next_offset:
         return None
     return next((record for record in read_records(batch) if record.offset == offset), None)
-
-
-def content(record: Record, with_time: bool) -> tuple[object, ...]:
-    """Return the fields in which a replicated record equals its original."""
-    return record.timestamp_ms if with_time else None, record.key, record.value, tuple(record.headers)

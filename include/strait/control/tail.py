@@ -14,7 +14,7 @@ from strait.kafka.admin import Admin
 from strait.kafka.reading import read_ranges
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
-from strait.planning.tail import TailPart, doubted, tail_part
+from strait.planning.tail import TailPart, doubted, of_transformed, tail_part
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.reasons import Reason
 from strait.state.link_handle import ConfiguredLink
@@ -70,12 +70,13 @@ class TailReader:
         ]
         producer_id = next(plan.producer_id for plan in self.resumption.plans.values())
         with PartitionLogs(*self.link.source) as source, PartitionLogs(*self.link.destination) as copies:
-            return [
+            known = [
                 doubted(part, misplaced(points[part.place], producer_id, source, copies))
                 if part.exact and part.has_offsets
                 else part
                 for part in parts
             ]
+        return [of_transformed(part) if points[part.place].topic.policy.transform else part for part in known]
 
     def records(self, parts: Collection[TailPart]) -> Iterator[TailRecord]:
         """Yield every committed record of these tails, in order within each partition; without records that links have

@@ -94,6 +94,11 @@ class TopicExport:
             problem = f"{self._topic} is an internal topic"
         elif self._topic in copies:
             problem = f"the link itself writes into {self._topic}; `strait start {self._link}` copies the records there"
+        elif masked := sorted({part.topic for part in parts if part.has_offsets and part.transformed}):
+            problem = (
+                f"the records of {', '.join(masked)} are as they are on the source, and its rule transforms them: "
+                f"`strait start {self._link}` copies them, --out writes them to a file"
+            )
         elif facts is None:
             problem = f"the destination has no topic {self._topic}; create it, with {plural(highest + 1, 'partition')} or more"
         elif facts.partitions <= highest:

@@ -58,6 +58,7 @@ def copying(
     patient: bool = False,
     wave: Wave = WHOLE_LINK,
     moved: Collection[str] = (),
+    transformed: Collection[str] = (),
 ) -> Check:
     """Check that all partitions to be moved are being replicated. A slot that was just started may do so soon.
 
@@ -66,6 +67,7 @@ def copying(
         pending: changes that a new plan would make.
         patient: whether a slot that does not report may still report later.
         moved: topics that earlier waves have moved.
+        transformed: topics whose records a rule transforms: on the destination they are not those of the source.
     """
     if stopped:
         return Check(Verdict.FAILED, "the link is stopped, so what is missing will not be copied: run strait start")
@@ -92,10 +94,13 @@ def copying(
     if over := sum(row.reason == Reason.FINISHED for row in rows):
         text += f"; {over} only up to their `until`, and nothing of what was written to the source afterwards"
     held = [row for row in rows if row.reason == Reason.OPEN_TRANSACTION]
-    if not held:
-        return Check(Verdict.DONE, text)
-    places = listed([f"{_place(row)} {row.held_back_records:,}" for row in held])
-    return Check(Verdict.WARNING, f"{text}; open transactions hold records back in {len(held)} of them: {places}")
+    notes = []
+    if held:
+        places = listed([f"{_place(row)} {row.held_back_records:,}" for row in held])
+        notes.append(f"open transactions hold records back in {len(held)} of them: {places}")
+    if transformed:
+        notes.append(f"the destination has only what a rule's `transform` makes of {listed(sorted(transformed))}")
+    return Check(Verdict.WARNING if notes else Verdict.DONE, "; ".join([text, *notes]))
 
 
 def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[Writer]], now_ms: int) -> Check:

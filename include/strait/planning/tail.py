@@ -26,6 +26,7 @@ class TailPart:
             them.
         exact: whether every record from ``from_offset`` on is missing on the destination. If not, some may exist there.
         written: number of records of the link in the destination partition.
+        transformed: whether the topic's rule transforms its records, and may leave some of these out.
     """
 
     topic: str
@@ -36,6 +37,7 @@ class TailPart:
     exact: bool
     detail: str = ""
     written: int = 0
+    transformed: bool = False
 
     @property
     def place(self) -> TopicPartition:
@@ -76,6 +78,14 @@ def tail_part(
     if stable < end:
         notes.append(f"offsets {stable:,} to {end - 1:,} are of open transactions, or between them")
     return TailPart(*place, destination, offset, stable, exact, "; ".join(notes), written)
+
+
+def of_transformed(part: TailPart) -> TailPart:
+    """Return the part as one of a topic whose records are transformed."""
+    note = "before its rule's `transform`, which may leave some out"
+    return replace(
+        part, transformed=True, detail="; ".join(filter(None, (part.detail, note if part.has_offsets else "")))
+    )
 
 
 def doubted(part: TailPart, why: str) -> TailPart:

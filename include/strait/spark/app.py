@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from strait.config.app_spec import AppSpec, read_spec
-from strait.errors import ConfigError, StraitError
+from strait.errors import ConfigError, NotAuthorized, StateError, StraitError
 from strait.launch import supervised
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
 from strait.launch.cause import LAST_WORDS
@@ -46,6 +46,10 @@ use up all of it."""
 START_ATTEMPTS = 5
 
 
+class _Final(Exception):
+    """An error of an audit that another attempt would repeat. Unlike with slots, an operator waits for it."""
+
+
 def run(spec_path: Path, session: "Future[SparkSession]") -> int:
     """Run the application of this spec in this session to its end. Return its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -65,7 +69,7 @@ def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: thread
             _work(spec_path, session, asked_to_stop)
     except TooFewCores as error:
         return _last_words(str(error), EXIT_NEEDS_MORE_CORES)
-    except ConfigError as error:
+    except (ConfigError, _Final) as error:
         return _last_words(str(error), EXIT_CONFIG)
     except (StraitError, OSError) as error:
         return _last_words(str(error), EXIT_FAILED)
@@ -89,7 +93,10 @@ def _work(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
     application = yarn.copy_of(session)
     stop_asked = yarn.stop_asked(session) if yarn.on_yarn() else supervised.stop_asked
     if isinstance(spec, AppSpec) and spec.audit is not None:
-        audit(session, spec, spec_path, lambda: asked_to_stop.is_set() or tied_away() or stop_asked())
+        try:
+            audit(session, spec, spec_path, lambda: asked_to_stop.is_set() or tied_away() or stop_asked())
+        except (NotAuthorized, StateError) as error:
+            raise _Final(str(error)) from error
         return
     plan = wanted(spec)
     if asked_to_stop.is_set() or stop_asked() or (plan is not None and plan.stopped):

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
 from strait.audit.certificate import certificate
-from strait.audit.chunks import Chunk, Key, chunks_of, sampled
+from strait.audit.chunks import Chunk, chunks_of, sampled
 from strait.audit.findings import NEUTRAL
 from strait.audit.ledger_plan import Rows, plan_ledger, wanted
 from strait.audit.ledger_rows import ledger_chunks
@@ -33,16 +33,18 @@ from strait.audit.observing import plan_copies, plan_link, require_same_topics
 from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.progress import AuditProgress
 from strait.audit.publishing import publish
-from strait.audit.task_result import ChunkResult, of_parquet, parquet
+from strait.audit.task_result import ChunkResult, Key, of_parquet, parquet
 from strait.config.app_spec import AppSpec
 from strait.config.audit import AuditJob
 from strait.config.cluster import Cluster
 from strait.errors import StateError
 from strait.launch.submission import announce_start
 from strait.model import TopicPartition
+from strait.spark.audit_evaluating import TransformedAudit
 from strait.spark.audit_task import compare_chunks
 from strait.spark.hadoop_files import HadoopFiles
 from strait.spark.ledger_rows import read_rows
+from strait.state.admission import Admission
 from strait.state.translation import Translator
 from strait.waiting import unix_ms
 
@@ -118,7 +120,7 @@ class _Audit:
                 raise StateError(f"audit {self._job.id}: plan.json cannot be read: {error}", hint=hint) from None
         job, ends = self._job, _ends(self._spec)
         if job.request.relation == "map":
-            plan = plan_link(ends, self._spec.link, job.request, job.id)
+            plan = plan_link(ends, self._spec.link, job.request, job.id, Admission(self._spec))
         elif job.request.relation == "ledger":
             plan = plan_ledger(ends, self._spec.link, job.request, job.id, self._rows)
         else:
@@ -147,7 +149,7 @@ class _Audit:
             self._parts += 1
 
     def _keep(self, one: ChunkResult) -> None:
-        self._results[Key(one.topic, one.partition, one.first)] = one
+        self._results[one.key] = one
 
     def _is_due(self, chunk: Chunk) -> bool:
         known = self._results.get(chunk.key)
@@ -158,12 +160,15 @@ class _Audit:
         context: Any = self._session.sparkContext
         each = self._spec.slots * _CHUNKS_EACH
         is_local = str(context.master).startswith("local")
-        settings = _settings(plan, self._spec.slots + is_local)  # a local master has one thread more than slots
+        settings = json.dumps(
+            _settings(plan, self._spec.slots + is_local)
+        )  # a local master has one thread more than slots
+        of_transformed = TransformedAudit(self._session, str(self._spec_path), settings)
         running: set[Future[list[ChunkResult]]] = set()
         with ThreadPoolExecutor(_JOBS) as pool:
             while True:
                 while len(running) < _JOBS and not is_over() and (chunks := list(islice(todo, each))):
-                    running.add(pool.submit(_run, context, chunks, str(self._spec_path), settings))
+                    running.add(pool.submit(_run, context, chunks, str(self._spec_path), settings, of_transformed))
                 if not running:
                     return
                 ended, running = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
@@ -232,9 +237,15 @@ def _settings(plan: AuditPlan, tasks: int) -> dict[str, Any]:
     }
 
 
-def _run(context: Any, chunks: list[Chunk], spec_path: str, settings: dict[str, Any]) -> list[ChunkResult]:
-    compare = partial(compare_chunks, spec_path, json.dumps(settings))
-    return list(context.parallelize(chunks, len(chunks)).mapPartitions(compare).collect())
+def _run(
+    context: Any, chunks: list[Chunk], spec_path: str, settings: str, of_transformed: TransformedAudit
+) -> list[ChunkResult]:
+    evaluated = [chunk for chunk in chunks if chunk.is_evaluated]
+    results = of_transformed.compare(evaluated) if evaluated else []
+    if others := [chunk for chunk in chunks if not chunk.is_evaluated]:
+        compare = partial(compare_chunks, spec_path, settings)
+        results += context.parallelize(others, len(others)).mapPartitions(compare).collect()
+    return results
 
 
 def _ends(spec: AppSpec) -> Ends:

@@ -93,7 +93,7 @@ def evaluated(rows: DataFrame, topics: Iterable[Transformed]) -> DataFrame:
     Raises:
         SetupError: the link's `spark.conf` changes a property of `SETTINGS`.
     """
-    _require_settings(rows.sparkSession)
+    require_settings(rows.sparkSession)
     refused: dict[int, str] = {}
     made = begun(rows)
     for topic in topics:
@@ -110,7 +110,8 @@ def evaluated(rows: DataFrame, topics: Iterable[Transformed]) -> DataFrame:
     return made.select(*FROM_SPARK).mapInArrow(sent, "slot INT")
 
 
-def _require_settings(session: SparkSession) -> None:
+def require_settings(session: SparkSession) -> None:
+    """Raise SetupError if the link's `spark.conf` changes a property of `SETTINGS`."""
     ours, context = own_properties(""), session.sparkContext.getConf()
     if changed := [name for name in SETTINGS if context.get(name) != ours[name]]:
         name = changed[0]

@@ -31,6 +31,15 @@ class Admission:
         self._known = {_what(topic): self._admits(topic) for topic in plan.topics}  # of the current plan alone
         return frozenset(source for (source, _, _), admitted in self._known.items() if not admitted)
 
+    def admits_transform(self, topic: PlannedTopic, proof: Proof | None) -> bool:
+        """Return whether a topic's records may be transformed as in the plan."""
+        if self._link is None or proof is Proof.PROVEN:
+            return True
+        try:
+            return _made(topic) == self._rule_digest(topic)
+        except ConfigError:
+            return False
+
     def admits_heartbeat(self, plan: Plan, proof: Proof | None) -> bool:
         """Return whether the application may write the plan's heartbeats to the source."""
         if self._selected is None or proof is Proof.PROVEN or plan.heartbeat is None:
@@ -63,11 +72,18 @@ class Admission:
             return known is not False
         try:
             named = naming.Names(self._link).destination(topic.source)
-            transform = TopicTransform.of(rule_of(self._link.topics, topic.source).transform)
-            made = "" if transform is None else transform.rule_digest
-            return selects(self._link.topics, topic.source) and named == topic.destination and _made(topic) == made
+            return (
+                selects(self._link.topics, topic.source)
+                and named == topic.destination
+                and _made(topic) == self._rule_digest(topic)
+            )
         except ConfigError:  # an expression takes too long on a name that only an attacker would choose
             return False
+
+    def _rule_digest(self, topic: PlannedTopic) -> str:
+        assert self._link is not None
+        transform = TopicTransform.of(rule_of(self._link.topics, topic.source).transform)
+        return "" if transform is None else transform.rule_digest
 
 
 def _what(topic: PlannedTopic) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ import pytest
 from strait.audit.comparing import Bounds, Sides, compare
 from strait.audit.feed import END, Hole, Options
 from strait.audit.findings import NOWHERE, Difference, verdict_of
-from strait.audit.numbering import MappedSource, Piece, SameOffsets, StampedCopy
+from strait.audit.numbering import MappedSource, Piece, Pieces, SameOffsets, StampedCopy
 from strait.wire.batch import make_header, parse, seal
 from strait.wire.record_bytes import encode_fields
 from strait.wire.records import read_records
@@ -62,7 +62,7 @@ def copy_of(numbered, chance, *, most=40):
 def run(source, copy, pieces, bounds=None, *, explain=lambda *_: "", shift=None, options=PLAIN, owner=None):
     end = pieces[-1].number + pieces[-1].records if pieces else 0
     bounds = bounds or Bounds(pieces[0].number, end)
-    sides = Sides(iter(source), iter(copy), MappedSource(pieces), StampedCopy(PRODUCER, 0, shift))
+    sides = Sides(iter(source), iter(copy), MappedSource(Pieces(pieces)), StampedCopy(PRODUCER, 0, shift))
     return compare(sides, bounds, options, explain, owner)
 
 
@@ -303,7 +303,7 @@ def test_sequences_that_have_wrapped_are_paired_by_their_full_number():
     _, offsets, source = source_log(400, chance)
     copy = passed(source, first_offset=0, first_sequence=base)
     pieces = [piece._replace(number=piece.number + base) for piece in pieces_of(offsets)]
-    sides = Sides(iter(source), iter(copy), MappedSource(pieces), StampedCopy(PRODUCER, base, None))
+    sides = Sides(iter(source), iter(copy), MappedSource(Pieces(pieces)), StampedCopy(PRODUCER, base, None))
     result = compare(sides, Bounds(base, base + 400), Options(), lambda *_: "")
     assert result.by_batch == 400 and not result.tally.counts
 

@@ -6,14 +6,22 @@ from pathlib import Path
 import pytest
 
 from strait.audit.findings import Difference
-from strait.audit.plan import AuditedPartition, AuditPlan
+from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan
 from strait.audit.task_result import ChunkResult, parquet
 from strait.config.audit import AuditRequest
+from strait.control.audit_export import lacking
 from strait.control.repair.plan import repair_plan
 from strait.errors import ConfigError, StraitError
 
 
-def written(folder: Path, *results: ChunkResult, link: str = "l", relation: str = "map", compacted: str = "") -> Path:
+def written(
+    folder: Path,
+    *results: ChunkResult,
+    link: str = "l",
+    relation: str = "map",
+    compacted: str = "",
+    transformed: str = "",
+) -> Path:
     partitions = [
         AuditedPartition(topic=name, partition=0, copy_topic=f"c.{name}", copy_compacted=name == compacted)
         for name in ("t", "u", "v")
@@ -26,6 +34,10 @@ def written(folder: Path, *results: ChunkResult, link: str = "l", relation: str 
         destination="b",
         source_cluster="A",
         destination_cluster="B",
+        topics=tuple(
+            AuditedTopic(topic=one.topic, copy_topic=one.copy_topic, transform="abc" * (one.topic == transformed))
+            for one in partitions
+        ),
         partitions=tuple(partitions),
         planned_at_ms=5,
     )
@@ -37,7 +49,8 @@ def written(folder: Path, *results: ChunkResult, link: str = "l", relation: str 
 
 
 def found(topic: str, *differences: Difference) -> ChunkResult:
-    return ChunkResult(topic, 0, 0, 10, 0, 10, 0, 10, "different", differences=differences)
+    counts = tuple((one.kind, one.explained, one.records) for one in differences)
+    return ChunkResult(topic, 0, 0, 10, 0, 10, 0, 10, "different", counts=counts, differences=differences)
 
 
 MISSING = Difference("missing", 3, -1, 2)
@@ -67,6 +80,17 @@ def test_topics_that_differ_without_an_explanation_are_copied_again_and_compacte
 def test_only_audits_of_a_link_with_its_source_can_be_repaired(tmp_path: Path, link: str, relation: str) -> None:
     with pytest.raises(ConfigError, match="only audits of a link"):
         repair_plan(written(tmp_path, found("t", MISSING), link=link, relation=relation))
+
+
+def test_a_transformed_topic_is_not_copied_as_it_is(tmp_path: Path) -> None:
+    directory = written(tmp_path, found("t", MISSING), found("u", MISSING), transformed="u")
+    with pytest.raises(ConfigError, match="u: its records are transformed") as error:
+        repair_plan(directory)
+    assert "resolve LINK TOPIC --restart" in error.value.hint
+    with pytest.raises(ConfigError, match="u: its records are transformed"):
+        repair_plan(directory, ["u"])
+    assert [one.topic for one in repair_plan(directory, ["t"]).topics] == ["t"]
+    assert lacking(directory).transformed == ["u"]
 
 
 def test_an_audit_that_is_not_over_is_not_repaired(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from strait.audit.comparing import Bounds, Sides, compare
 from strait.audit.feed import Options
-from strait.audit.numbering import MappedSource, Piece, StampedCopy
+from strait.audit.numbering import MappedSource, Piece, Pieces, StampedCopy
 from strait.audit.reading import LogSide, Pace
 from strait.model import TopicPartition
 from support.audited import PRODUCER, log_of, passed, record
@@ -22,7 +22,7 @@ def audited(source, copy, first=0, end=COUNT):
     """As a task of an audit compares a link's chunk."""
     pace = Pace(0, sleep=lambda _: None)
     read, copied = (LogSide(one, pace).items(PLACE, first, end) for one in (source, copy))
-    sides = Sides(read, copied, MappedSource([Piece(0, 0, COUNT)]), StampedCopy(PRODUCER, first, 0))
+    sides = Sides(read, copied, MappedSource(Pieces([Piece(0, 0, COUNT)])), StampedCopy(PRODUCER, first, 0))
     return compare(sides, Bounds(first, end, first, end), Options(), lambda *_: "").tally
 
 

@@ -32,10 +32,23 @@ def file(tmp_path: Path) -> Path:
         (["--relation", "similar", "--source", "a", "--destination", "b", "orders"], "must be map, offset or order"),
         (["--relation", "offset", "--source", "a", "--destination", "c", "orders"], "has no cluster 'c'"),
         (["--resume", "none"], "knows no audit 'none'"),
+        (["--resume", "over"], "over is over; its certificate is"),
+        (["--resume", "none", "--budget", "1MB/s"], "--resume continues what was requested"),
+        (["a-to-b", "orders", "--resume", "none"], "--resume continues what was requested"),
+        (
+            ["a-to-b", "--since", "2026-11-27", "--until", "2026-11-26"],
+            "--until 2026-11-26 is not after --since 2026-11-27",
+        ),
+        (["a-to-b", "--out", "none/certificate.json"], "--out none/certificate.json cannot be written"),
+        (["a-to-b", "--out", "."], "--out . is a directory"),
+        (["a-to-b", "--key", "none.pem"], "none.pem: cannot be read"),
+        (["a-to-b", "--key", __file__], "not a private key in PEM"),
     ],
 )
 def test_a_wrong_line_is_refused(file: Path, words: list[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRAIT_HOME", str(file.parent / "home"))
+    (file.parent / "home" / "audits" / "over").mkdir(parents=True)
+    (file.parent / "home" / "audits" / "over" / "certificate.json").touch()
     found = CliRunner().invoke(app, ["audit", *words, "-f", str(file)])
     assert isinstance(found.exception, ConfigError)
     assert why in str(found.exception)

@@ -73,6 +73,12 @@ def test_everything_must_be_copied_at_first(
     assert word in check.detail
 
 
+def test_topics_that_a_rule_transforms_are_named_since_their_copies_are_no_replacement() -> None:
+    check = failover.copying([row(0)], stopped=False, pending=[], transformed=["users", "customers"])
+    assert check.verdict is Verdict.WARNING
+    assert check.detail.endswith("; the destination has only what a rule's `transform` makes of customers, users")
+
+
 def test_of_a_wave_only_its_topics_must_be_copied() -> None:
     def copying(rows: list[PartitionStatus], **how: object) -> Check:
         return failover.copying(rows, stopped=False, pending=[], **how)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from strait.planning.tail import (
     described,
     extents,
     is_complete,
+    of_transformed,
     remainders,
     tail_part,
 )
@@ -172,3 +173,13 @@ def test_the_name_of_a_transaction_does_not_move_the_cursor() -> None:
 )
 def test_a_log_with_a_hole_does_not_count_every_marker(batches: list[Batch], complete: bool) -> None:
     assert is_complete(batches, 3, 9) is complete
+
+
+def test_a_tail_of_records_that_a_rule_transforms_says_that_it_may_leave_some_out() -> None:
+    part = of_transformed(tail_part(P0, "t", (5, True, "", 3), (0, 7, 9)))
+    assert part.transformed and part.exact
+    assert part.detail == (
+        "offsets 7 to 8 are of open transactions, or between them; before its rule's `transform`, which may leave some out"
+    )
+    nothing = of_transformed(tail_part(P0, "t", (9, True, "", 3), (0, 9, 9)))
+    assert (nothing.transformed, nothing.detail) == (True, "")

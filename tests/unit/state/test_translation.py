@@ -218,6 +218,20 @@ def test_among_others_a_checkpoint_knows_only_where_the_next_record_was_due() ->
     assert Translator(more, shared=True, log_end=1_250).to_destination(250).fit is Fit.INEXACT
 
 
+def test_a_map_with_two_hundred_thousand_gaps_takes_no_time_of_its_square() -> None:
+    """As a rule makes that keeps every second record: it had taken an hour, now a second."""
+    runs, each = [], 50_000
+    for number in range(4):
+        first = number * (each + 1)
+        gaps = tuple(Gap(first + n, 2 * (first + n)) for n in range(1, each + 1))
+        runs.append(run(2 * first, first, first, gaps, end=first + each + 1))
+    translator = Translator(runs, written=4 * (each + 1))
+    for record in (0, 1, 77_777, 200_000):
+        assert translator.to_destination(2 * record) == (record, Fit.EXACT)
+        assert translator.to_source(record + 1) == (2 * record + 1, Fit.EXACT)
+    assert translator.pieces(150_000, 150_002) == [(150_000, 300_000, 1), (150_001, 300_002, 1)]
+
+
 @pytest.mark.parametrize("lag", [0, 1, 1_600, 999_999])
 def test_a_million_records_and_a_group_behind(lag: int) -> None:
     """KIP-1292's example: nothing is read twice, nothing is skipped."""

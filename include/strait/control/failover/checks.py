@@ -34,6 +34,7 @@ def whole(look: Observation, *, patient: bool = False) -> Check:
         patient=patient,
         wave=look.wave,
         moved=look.moved,
+        transformed=[topic for plan in look.plans().values() for topic in plan.transformed if look.takes(topic)],
     )
 
 

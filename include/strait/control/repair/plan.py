@@ -64,6 +64,10 @@ def repair_plan(directory: Path, topics: Collection[str] = ()) -> RepairPlan:
     wrong = sorted(set(topics) - found.keys())
     if wrong:
         raise ConfigError(where, [f"found no difference without an explanation in {name}" for name in wrong])
+    if changed := sorted({one.topic for one in audit.topics if one.transform} & (set(topics) or found.keys())):
+        why = "its records are transformed, and a repair would copy them as they are on the source"
+        hint = "delete the destination topic and run `strait resolve LINK TOPIC --restart`, to copy it again"
+        raise ConfigError(where, [f"{name}: {why}" for name in changed], hint=hint)
     return RepairPlan(
         audit,
         tuple(
@@ -76,7 +80,7 @@ def repair_plan(directory: Path, topics: Collection[str] = ()) -> RepairPlan:
 
 def _differences(results: Collection[ChunkResult]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
-    for one in {(one.topic, one.partition, one.first): one for one in results}.values():
+    for one in {one.key: one for one in results}.values():
         for difference in one.differences:
             if not difference.explained and difference.kind not in ("deleted", "skipped"):
                 found.setdefault(one.topic, Counter())[difference.kind] += difference.records
@@ -84,7 +88,7 @@ def _differences(results: Collection[ChunkResult]) -> dict[str, Counter[str]]:
 
 
 def _damaged(results: Collection[ChunkResult], topic: str) -> Iterator[str]:
-    for one in {(one.partition, one.first): one for one in results if one.topic == topic}.values():
+    for one in {one.key: one for one in results if one.topic == topic}.values():
         for difference in one.differences:
             if difference.kind == "damaged" and not difference.explained:
                 offset = difference.copy if difference.source < 0 else difference.source

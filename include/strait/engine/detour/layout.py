@@ -17,7 +17,8 @@ FROM_SPARK = ("__chunk", "__out_kind", "offset", "__ms", "__out_key", "__out_val
 
 class Kind(IntEnum):
     """Kind of a row. Spark changes RECORD to MALFORMED if its value cannot be parsed, to LEFT_OUT if it is filtered out, and
-    to UNKNOWN if its transformation is not evaluated there. The value of the first row describes the work."""
+    to UNKNOWN if its transformation is not evaluated there. The value of the first row describes the work. HOLE: offsets that an
+    audit could not read."""
 
     RECORD = 0
     BEGIN = 1
@@ -26,3 +27,4 @@ class Kind(IntEnum):
     MALFORMED = 4
     UNKNOWN = 5
     LEFT_OUT = 6
+    HOLE = 7

@@ -65,12 +65,17 @@ def record_rows(place: Place, rows: Columns, offsets: Any, fields: Column | None
 
 def begin_row(chunk: int, description: bytes) -> pa.RecordBatch:
     """Return the row that precedes the records of one piece of work."""
-    return _control(chunk, Kind.BEGIN, 1, description)
+    return control_row(chunk, Kind.BEGIN, description)
 
 
 def end_row(chunk: int) -> pa.RecordBatch:
     """Return the row that follows the records of one piece of work."""
     return _control(chunk, Kind.END, 1)
+
+
+def control_row(chunk: int, kind: Kind, description: bytes) -> pa.RecordBatch:
+    """Return a row that is no record, with a description as its value."""
+    return _control(chunk, kind, 1, description)
 
 
 def filler_rows(count: int) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from strait.net.event_loop import Loop
 from strait.net.tasks import FIRST_BATCH_BYTES, AnswerError, RequestLost, read
 from strait.reasons import Reason
 from strait.state.offset_map import SEQUENCE_MODULUS
-from strait.state.schema import TopicPolicy
+from strait.state.unchanged_parts import UnchangedParts
 from strait.wire import error_codes, fetch
 from strait.wire.batch import (
     CODEC_MASK,
@@ -135,7 +135,7 @@ async def compare(
 ) -> Verified:
     """Return whether the record at source offset ``source_at`` is the copied one, by all that both must have in common:
     everything, unless records are transformed. Raises Unreadable; with ``together`` NotShown."""
-    common = _common(partition.policy)
+    common = UnchangedParts.of(partition.policy)
 
     def take(code: int, item: fetch.Fetched | None) -> Verified | None:
         if code == error_codes.OFFSET_OUT_OF_RANGE:
@@ -187,23 +187,7 @@ async def is_repetition(loop: Loop, channel: Channel, partition: Partition, repe
     return await _read(loop, channel, _copy_side(partition), partition, repetition.offset, take)
 
 
-class _Common(NamedTuple):
-    """Which parts of a record its copy has unchanged."""
-
-    time: bool
-    key: bool = True
-    value: bool = True
-    headers: bool = True
-
-
-def _common(policy: TopicPolicy) -> _Common:
-    time, transform = not policy.destination_append_time, policy.transform
-    if transform is None:
-        return _Common(time)
-    return _Common(time, not transform.key, transform.keeps_value, transform.headers == "keep")
-
-
-def _judged(copied: Copied, batch: Batch, source_at: int, common: _Common) -> Verified:
+def _judged(copied: Copied, batch: Batch, source_at: int, common: UnchangedParts) -> Verified:
     if batch.attributes & CONTROL or batch.base_offset > source_at:
         return GONE
     if _passed(copied, batch, source_at):
@@ -225,17 +209,12 @@ def _passed(copied: Copied, original: Batch, source_at: int) -> bool:
     )
 
 
-def _verdict(copied: Copied, original: Record, epoch: int, common: _Common) -> Verified:
+def _verdict(copied: Copied, original: Record, epoch: int, common: UnchangedParts) -> Verified:
     copy = _record(copied.batch, copied.offset)
     if copy is None:
         return GONE
-    same = _content(copy, common) == _content(original, common)
+    same = common.content(copy) == common.content(original)
     return Verified(Verdict.SAME, epoch) if same else DIFFERENT
-
-
-def _content(record: Record, common: _Common) -> tuple[object, ...]:
-    parts = (record.timestamp_ms, record.key, record.value, tuple(record.headers))
-    return tuple(part for part, is_common in zip(parts, common, strict=True) if is_common)
 
 
 def _record(batch: Batch, offset: int) -> Record | None:

@@ -1,0 +1,342 @@
+"""Transformed topics are compared with what their rule makes of the source's records now: what it leaves out is counted, each
+fault is named with both offsets, and none is invented. Spark is a function here that decides row by row."""
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from strait.audit.chunks import chunks_of
+from strait.audit.evaluating import evaluated_sources, source_rows
+from strait.audit.findings import NOWHERE
+from strait.audit.plan import AuditedPartition, OnRecord
+from strait.audit.task import LEFT_OUT, Auditor, TaskSettings
+from strait.audit.transformed import made_otherwise, of_transformed
+from strait.config.audit import AuditRequest
+from strait.engine.detour.layout import FROM_SPARK, Kind
+from strait.state.offset_map import Gap, pack
+from strait.state.transform import AvroFormat, TopicTransform
+from strait.state.translation import Translator
+from strait.wire.batch import Batch
+from strait.wire.records import Record, read_records
+from support.audited import PRODUCER, batch_at, flipped
+from support.model.reports import plain_run
+
+RULE = TopicTransform(where="keep", value="masked")
+
+
+def decided(value: bytes | None) -> tuple[Kind, bytes | None]:
+    """The rule: by the record's first byte."""
+    if value is None or value[:1] < b"\x80":
+        return Kind.LEFT_OUT, None
+    return (Kind.MALFORMED, None) if value[:1] > b"\xf0" else (Kind.RECORD, b"masked " + value[:4])
+
+
+def evaluated(rows: Iterator[pa.RecordBatch], chance: random.Random) -> Iterator[pa.RecordBatch]:
+    """As the JVM gives them back: in batches of other sizes."""
+    made = []
+    for batch in rows:
+        for row in batch.to_pylist():
+            kind, value, key = row["__kind"], row["value"], row["key"]
+            if kind == Kind.RECORD:
+                assert row["__number"] == RULE.number("t")
+                kind, value = decided(value)
+                key = key if kind == Kind.RECORD else None
+            made.append((row["__chunk"], int(kind), row["offset"], row["__ms"], key, value, row["__headers"], None))
+    types = (pa.int64(), pa.int32(), pa.int64(), pa.int64(), *[pa.binary()] * 4)
+    while made:
+        some, made = made[: (size := chance.randrange(1, 200))], made[size:]
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*some, strict=True), types, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, list(FROM_SPARK))
+
+
+class Log:
+    """One side's log in memory."""
+
+    skipped = 0
+    compacted = False
+    skipped_producers: frozenset[int] = frozenset()
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.batches = batches
+
+    def items(self, _: Any, first: int, end: int) -> Iterator[Batch]:
+        yield from (one for one in self.batches if one.next_offset > first and one.base_offset < end)
+
+
+def auditor_of(source: Sequence[Batch], copy: Sequence[Batch], *, strong: bool = False) -> Any:
+    auditor: Any = Auditor(TaskSettings("a", {}, "b", {}, PRODUCER, {}, strong))
+    auditor._source, auditor._copy = Log(source), Log(copy)
+    auditor._locate = lambda *_: None  # asks brokers
+    return auditor
+
+
+def compared(auditor: Any, rows: Iterator[pa.RecordBatch]) -> list[Any]:
+    return [auditor.compare(source.chunk, source) for source in evaluated_sources(rows, strong=auditor.strong)]
+
+
+class Case:
+    """A source, its copy as a link makes it, and the map. ``also``: offsets that the link kept against its rule;
+    ``forgotten``: offsets that it left out."""
+
+    def __init__(self, seed: int, *, also: int = 0, forgotten: int = 0, records: int = 3000) -> None:
+        self.chance = random.Random(seed)
+        self.source: list[Batch] = []
+        self.kept: list[tuple[int, Record]] = []
+        at, left, number, wrong = 70, records, 0, [also, forgotten]
+        self.also: list[int] = []
+        self.forgotten: list[int] = []
+        self.malformed: list[int] = []
+        while left:
+            size = min(left, self.chance.randrange(1, 60))
+            some = [self._record(number + step) for step in range(size)]
+            self.source.append(batch_at(at, some, self.chance.choice([0, 3, 4])))
+            for offset, one in enumerate(some, at):
+                kind, value = decided(one.value)
+                if kind == Kind.MALFORMED:
+                    self.malformed.append(offset)
+                elif kind == Kind.LEFT_OUT and wrong[0] and self.chance.random() < 0.02:
+                    wrong[0] -= 1
+                    self.also.append(offset)
+                    self.kept.append((offset, one._replace(offset=offset, value=b"should not be here")))
+                elif kind == Kind.RECORD and wrong[1] and self.chance.random() < 0.02:
+                    wrong[1] -= 1
+                    self.forgotten.append(offset)
+                elif kind == Kind.RECORD:
+                    self.kept.append((offset, one._replace(offset=offset, value=value)))
+            at, left, number = at + size + self.chance.choice([0, 0, 1, 3]), left - size, number + size
+        self.end = at
+        self.copy: dict[int, Record] = {n: record for n, (_, record) in enumerate(self.kept)}
+
+    def _record(self, number: int) -> Record:
+        value = self.chance.choice([None, self.chance.randbytes(self.chance.randrange(1, 40))])
+        headers = (("h", None),) if number % 3 else ()
+        return Record(0, 1_700_000_000_000 + number, b"key %d" % number if number % 7 else None, value, headers)
+
+    def run(self, *, passed: int | None = None, chunk_records: int = 256, quarantined: bool = True) -> list[Any]:
+        sources = [offset for offset, _ in self.kept]
+        gaps = [Gap(n, here) for n, (there, here) in enumerate(pairwise(sources), 1) if here > there + 1]
+        first = sources[0] if sources else 70
+        begun = [plain_run(source_base=60, destination_base=0, sequence_base=0, sequence_end=0, transform=RULE.digest)]
+        if sources:
+            packed = pack(gaps, sequence_base=0, source_base=first)
+            begun.append(
+                plain_run(
+                    source_base=first,
+                    destination_base=0,
+                    sequence_base=0,
+                    sequence_end=len(sources),
+                    gaps=packed,
+                    transform=RULE.digest,
+                )
+            )
+        if passed is not None:
+            count = len(sources)
+            begun.append(
+                plain_run(
+                    source_base=passed,
+                    destination_base=count,
+                    sequence_base=count,
+                    sequence_end=count,
+                    transform=RULE.digest,
+                )
+            )
+        assert made_otherwise(begun, RULE.digest) == ""
+        map_of = Translator(begun, len(sources))
+        notes = [OnRecord(side="source", first=one, end=one + 1, cause="quarantine") for one in self.malformed]
+        facts = AuditedPartition(
+            topic="t",
+            partition=0,
+            copy_topic="t",
+            end=len(sources),
+            source_end=self.end,
+            copy_end=len(sources),
+            chunk_records=chunk_records,
+            on_record=tuple(notes if quarantined else ()),
+        )
+        facts = of_transformed(facts, RULE, begun, map_of, (0, self.end))
+        auditor = auditor_of(self.source, self._copied(), strong=self.chance.random() < 0.5)
+        return [
+            result
+            for chunk in chunks_of(facts, AuditRequest(), map_of)
+            for result in compared(auditor, evaluated(source_rows(chunk, auditor.source_of(chunk)), self.chance))
+        ]
+
+    def _copied(self) -> list[Batch]:
+        """Batches of consecutive numbers, at offsets like them: what is dropped on a disk leaves a hole."""
+        found, group = [], []
+        for number in [*sorted(self.copy), -1]:
+            if group and (number != group[-1] + 1 or self.chance.random() < 0.05):
+                records = [self.copy[one]._replace(offset=0) for one in group]
+                found.append(batch_at(group[0], records, self.chance.choice([0, 3]), producer=(PRODUCER, group[0])))
+                group = []
+            group.append(number)
+        return found
+
+
+def counted(results: Sequence[Any]) -> dict[tuple[str, str], int]:
+    total: dict[tuple[str, str], int] = {}
+    for one in results:
+        assert not one.error, one.error
+        for kind, why, records in one.counts:
+            total[kind, why] = total.get((kind, why), 0) + records
+    return total
+
+
+def named(results: Sequence[Any]) -> set[tuple[str, int, int]]:
+    return {
+        (one.kind, *(place if place == NOWHERE else place + step for place in (one.source, one.copy)))
+        for result in results
+        for one in result.differences
+        if not one.explained
+        for step in range(one.records)
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_copy_by_the_rule_has_no_difference_and_all_source_records_are_accounted_for(seed: int) -> None:
+    case = Case(seed)
+    found = case.run()
+    counts = counted(found)
+    assert counts.keys() == {("skipped", LEFT_OUT), ("missing", "quarantine")}
+    assert counts["missing", "quarantine"] == len(case.malformed)
+    records = sum(batch.records for batch in case.source)
+    assert sum(one.records for one in found) == len(case.kept)
+    assert counts["skipped", LEFT_OUT] + len(case.malformed) + len(case.kept) == records
+    assert all(one.source_digest == one.copy_digest for one in found)
+    assert len(found) > 8
+    assert [(one.source_from, one.source_to) for one in found] == [
+        (low, min(low + 256, case.end)) for low in range(60, case.end, 256)
+    ], "every offset from the link's start on"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_fault_is_named_with_both_offsets_and_none_is_invented(seed: int) -> None:
+    case = Case(seed, also=8, forgotten=8)
+    numbers = case.chance.sample(range(len(case.kept)), 30)
+    offset_of = [offset for offset, _ in case.kept]
+    numbers = [one for one in numbers if offset_of[one] not in case.also]
+    expected = {("extra", offset, offset_of.index(offset)) for offset in case.also}
+    expected |= {("missing", offset, NOWHERE) for offset in case.forgotten}
+    for number in numbers[:10]:
+        del case.copy[number]
+        expected.add(("missing", offset_of[number], NOWHERE))
+    for number in numbers[10:20]:
+        case.copy[number] = case.copy[number]._replace(value=b"other")
+        expected.add(("different", offset_of[number], number))
+    found = case.run()
+    assert named(found) == expected
+    assert all(one.detail == "the rule leaves it out" for it in found for one in it.differences if one.kind == "extra")
+
+
+def test_what_was_not_masked_is_different() -> None:
+    case = Case(1)
+    number, (offset, _) = 5, case.kept[5]
+    plain = next(one for batch in case.source for one in read_records(batch) if one.offset == offset)
+    case.copy[number] = plain
+    assert named(case.run()) == {("different", offset, number)}
+
+
+def test_a_malformed_record_that_nothing_notes_is_missing() -> None:
+    case = Case(2)
+    assert named(case.run(quarantined=False)) == {("missing", offset, NOWHERE) for offset in case.malformed}
+
+
+def test_records_behind_the_last_copied_one_are_a_tail_until_the_map_says_that_the_link_has_passed_them() -> None:
+    case = Case(3)
+    cut = len(case.kept) // 2
+    behind = case.kept[cut][0]
+    tail = [offset for offset, _ in case.kept[cut:]] + [one for one in case.malformed if one >= behind]
+    case.kept = case.kept[:cut]
+    case.copy = {number: one for number, one in case.copy.items() if number < cut}
+    found = case.run()
+    assert sum(one.tail for one in found) >= len(tail)
+    assert named(found) == set()
+    passed = case.run(passed=case.end)
+    assert sum(one.tail for one in passed) == 0
+    assert named(passed) == {("missing", offset, NOWHERE) for offset in tail if offset not in case.malformed}
+
+
+def test_a_rule_that_keeps_nothing_is_evaluated_although_the_map_has_no_record() -> None:
+    case = Case(4)
+    records = sum(batch.records for batch in case.source)
+    kept = [offset for offset, _ in case.kept]
+    case.kept, case.copy = [], {}
+    found = case.run(passed=case.end)
+    assert named(found) == {("missing", offset, NOWHERE) for offset in kept}
+    assert counted(found)["skipped", LEFT_OUT] == records - len(kept) - len(case.malformed)
+
+
+def test_a_damaged_batch_of_the_source_is_named_and_no_record_of_it_is_called_left_out() -> None:
+    case = Case(5)
+    at = next(n for n, batch in enumerate(case.source) if batch.records > 5 and n > 3)
+    whole = case.source[at]
+    case.source[at] = flipped(whole, 8 * (len(whole.view) - 3))
+    found = case.run()
+    damaged = [one for it in found for one in it.differences if one.kind == "damaged"]
+    assert min(one.source for one in damaged) == whole.base_offset
+    assert max(one.source + one.records for one in damaged) == whole.next_offset
+    counts = counted(found)
+    others = [
+        decided(one.value)[0] for batch in case.source if batch is not case.source[at] for one in read_records(batch)
+    ]
+    assert counts["skipped", LEFT_OUT] == others.count(Kind.LEFT_OUT)
+    assert not any(kind == "missing" for kind, *_ in named(found))
+
+
+def test_without_the_secrets_nothing_is_compared(tmp_path: Any) -> None:
+    rule = RULE.model_copy(update={"secrets": {"salt": f"${{directory:{tmp_path}:salt}}"}})
+    case = Case(6, records=50)
+    facts = AuditedPartition(topic="t", partition=0, copy_topic="t", transform=rule, source_to=100, source_end=100)
+    run = plain_run(source_base=0, destination_base=0, sequence_base=0, sequence_end=0, transform=rule.digest)
+    (chunk,) = chunks_of(facts.model_copy(update={"chunk_records": 1000}), AuditRequest(), Translator([run]))
+    auditor = auditor_of(case.source, ())
+    (result,) = compared(auditor, evaluated(source_rows(chunk, auditor.source_of(chunk)), case.chance))
+    assert result.verdict == "error"
+    assert result.error.startswith(f"needs the secrets of transformation {rule.digest}: `salt`: ")
+    assert "not evaluated" in auditor.compare(chunk).error
+
+
+def test_rows_that_are_lost_on_the_way_are_an_error() -> None:
+    case = Case(7, records=400)
+    lost = [False]
+
+    def without_one(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for one in rows:
+            records = np.flatnonzero(one.column(1).to_numpy() == Kind.RECORD)
+            lost[0] = lost[0] or bool(len(records))
+            yield one.filter(pa.array(np.arange(len(one)) != records[0])) if len(records) else one
+
+    run = plain_run(source_base=0, destination_base=0, sequence_base=0, sequence_end=0, transform=RULE.digest)
+    facts = AuditedPartition(
+        topic="t", partition=0, copy_topic="t", transform=RULE, source_to=1000, source_end=1000, chunk_records=10_000
+    )
+    (chunk,) = chunks_of(facts, AuditRequest(), Translator([run]))
+    auditor = auditor_of(case.source, ())
+    (result,) = compared(auditor, without_one(evaluated(source_rows(chunk, auditor.source_of(chunk)), case.chance)))
+    assert lost[0]
+    assert "of 400 records of the source were evaluated" in result.error
+
+
+def test_records_of_another_rule_are_not_compared() -> None:
+    other = plain_run(source_base=0, destination_base=0, sequence_base=0, sequence_end=9, transform="abc123")
+    assert made_otherwise([other], RULE.digest) == (
+        f"its records were made by transformation abc123, and the plan has transformation {RULE.digest}"
+    )
+    assert (
+        made_otherwise([other], "")
+        == "its records were made by transformation abc123, and the plan has no transformation"
+    )
+
+
+def test_a_topic_in_avro_is_not_compared_yet() -> None:
+    rule = RULE.model_copy(update={"avro": AvroFormat(schema_text='"int"')})
+    run = plain_run(source_base=0, destination_base=0, sequence_base=0, sequence_end=0, transform=rule.digest)
+    facts = AuditedPartition(topic="t", partition=0, copy_topic="t", source_end=100)
+    found = of_transformed(facts, rule, [run], Translator([run]), (0, 100))
+    assert found.problem == "its values are in Avro, which an audit does not evaluate yet"
+    assert not chunks_of(found, AuditRequest(), Translator([run]))
