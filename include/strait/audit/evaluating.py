@@ -25,6 +25,7 @@ from strait.engine.detour.layout import Kind
 from strait.engine.detour.rows import Place, begin_row, columns_of, control_row, record_rows
 from strait.errors import ConfigError, CorruptBatch, StraitError
 from strait.model import TopicPartition
+from strait.text import plural
 from strait.wire.batch import CONTROL, LOG_APPEND_TIME, Batch, check, parse
 from strait.wire.columns import Columns, Opened, decode, encode, opened
 from strait.wire.digests import Array, record_digests
@@ -172,7 +173,8 @@ class EvaluatedSource:
                 break
             yield Hole(**json.loads(rows.column(5)[0].as_py())) if kind == Kind.HOLE else self._evaluated(rows)
         if not self.ended or (not self.read.error and self._records != self.read.records):
-            raise StraitError(f"{self._records} of {self.read.records} records of the source were evaluated")
+            read = plural(self.read.records, "record")
+            raise StraitError(f"{self._records} of {read} of the source came back from Spark; audit again")
         if self.read.error:
             raise StraitError(self.read.error)
 

@@ -319,7 +319,7 @@ def test_rows_that_are_lost_on_the_way_are_an_error() -> None:
     auditor = auditor_of(case.source, ())
     (result,) = compared(auditor, without_one(evaluated(source_rows(chunk, auditor.source_of(chunk)), case.chance)))
     assert lost[0]
-    assert "of 400 records of the source were evaluated" in result.error
+    assert "of 400 records of the source came back from Spark" in result.error
 
 
 def test_records_of_another_rule_are_not_compared() -> None:
