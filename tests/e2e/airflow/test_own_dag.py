@@ -105,10 +105,14 @@ def test_the_batch_of_an_hour_starts_once_its_records_are_replicated(site: Site,
 
 def test_a_release_waits_for_the_link_and_a_cut_over_moves_it(site: Site, link: str, tmp_path: Path):
     write(site, datetime.now(UTC), RECORDS)
+    eventually(
+        lambda: not link_status(ConfiguredLink.load(site.links_file, link)).healthy,
+        what="the application of an earlier test is known to be gone",
+    )
     with started(site, "release") as (client, run):
         eventually(
             lambda: client.task_states("release", run).get("healthy") == "deferred",
-            what="the gate is closed while nothing replicates",
+            what=lambda: f"the gate is closed while nothing replicates: {client.task_states('release', run)}",
             within_seconds=120,
         )
         with Control.of(site.links_file, link) as control, copying(control, tmp_path):
