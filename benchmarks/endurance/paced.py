@@ -2,7 +2,6 @@
 collectors rest."""
 
 import multiprocessing
-import struct
 import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
@@ -10,10 +9,10 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from mm2.latency import STAMP, ended_after, receive
 from strait.control.proposing import collector_paused
 from strait.errors import MeasurementError
 
-_STAMP = struct.Struct(">q")
 _VALUE = bytes(192)
 _PATIENCE_SECONDS = 120.0
 
@@ -38,31 +37,15 @@ def arrivals(
     count = round(per_second * seconds)
     listener = context.Process(target=_listen, args=(theirs, dict(destination), topic, count))
     sender = context.Process(target=_send, args=(dict(source), topic, per_second, count))
-    try:
+    with ended_after(sender, listener):
         listener.start()
         theirs.close()
-        _receive(ours, _PATIENCE_SECONDS)
+        receive(ours, "consumer", _PATIENCE_SECONDS)
         sender.start()
-        found = [Arrival(*one) for one in _receive(ours, seconds + _PATIENCE_SECONDS)]
-    finally:
-        for process in (sender, listener):
-            if process.pid is not None:
-                process.join(5)
-                process.kill()
-                process.join()
+        found = [Arrival(*one) for one in receive(ours, "consumer", seconds + _PATIENCE_SECONDS)]
     if len(found) != count:
         raise MeasurementError(f"{len(found)} of {count} records arrived in {topic}")
     return found[count // 10 :]
-
-
-def _receive(connection: Connection, seconds: float) -> list[tuple[int, int]]:
-    if not connection.poll(seconds):
-        raise MeasurementError(f"nothing was heard from the consumer for {seconds:.0f} s")
-    try:
-        found: list[tuple[int, int]] = connection.recv()
-    except EOFError:
-        raise MeasurementError("the consumer ended before it had measured") from None
-    return found
 
 
 @collector_paused()
@@ -72,7 +55,7 @@ def _send(properties: dict[str, str], topic: str, per_second: int, count: int) -
     for _ in range(count):
         if (wait := due - time.monotonic_ns()) > 0:
             time.sleep(wait / 1e9)
-        producer.produce(topic, _STAMP.pack(time.monotonic_ns()) + _VALUE, partition=0)
+        producer.produce(topic, STAMP.pack(time.monotonic_ns()) + _VALUE, partition=0)
         producer.poll(0)
         due += 1_000_000_000 // per_second
     producer.flush(_PATIENCE_SECONDS)
@@ -91,7 +74,7 @@ def _listen(results: Connection, properties: dict[str, str], topic: str, count: 
         message = consumer.poll(1.0)
         if message is not None and message.error() is None:
             now = time.monotonic_ns()
-            found.append((_STAMP.unpack_from(message.value() or b"")[0], now))
+            found.append((STAMP.unpack_from(message.value() or b"")[0], now))
             quiet_at = time.monotonic() + _PATIENCE_SECONDS
     consumer.close()
     results.send(found)

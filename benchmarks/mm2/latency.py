@@ -8,9 +8,11 @@ import math
 import multiprocessing
 import struct
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 
 from confluent_kafka import TopicPartition
 
@@ -21,7 +23,7 @@ from strait.control.proposing import collector_paused
 from strait.errors import MeasurementError
 from strait.kafka.clients import Watch, make_consumer, make_producer
 
-_STAMP = struct.Struct(">q")
+STAMP = struct.Struct(">q")
 _PATIENCE_SECONDS = 60.0
 _NS_PER_MS = 1e6
 
@@ -42,7 +44,7 @@ def probe(properties: Mapping[str, str], topic: str) -> None:
     """Write one record into each partition, so that a copier can be seen to have begun."""
     producer = make_producer(properties, Watch("source"))
     for partition in range(PARTITIONS):
-        producer.produce(topic, _STAMP.pack(0), partition=partition)
+        producer.produce(topic, STAMP.pack(0), partition=partition)
     if producer.flush(_PATIENCE_SECONDS):
         raise MeasurementError(f"source: topic {topic} takes no records")
 
@@ -68,23 +70,17 @@ def measure_latency(
         target=_listen, args=(theirs, dict(destination), destination_topic, count), name="listen"
     )
     sender = context.Process(target=_send, args=(dict(source), topic, trickle, count), name="send")
-    try:
+    with ended_after(sender, listener):
         listener.start()
         theirs.close()
-        _receive(ours, "consumer", _PATIENCE_SECONDS)  # it has its place in each partition
+        receive(ours, "consumer", _PATIENCE_SECONDS)  # it has its place in each partition
         sender.start()
         started = time.monotonic()
         while not ours.poll(0.5):
             advance(min(time.monotonic() - started, total_seconds))
             if time.monotonic() - started > total_seconds + 2 * _PATIENCE_SECONDS:
                 raise MeasurementError(f"latency: nothing heard from the consumer of {destination_topic}")
-        seen = _receive(ours, "consumer", _PATIENCE_SECONDS)
-    finally:
-        for process in (sender, listener):
-            if process.pid is not None:
-                process.join(5)
-                process.kill()
-                process.join()
+        seen = receive(ours, "consumer", _PATIENCE_SECONDS)
     if len(seen) != count:
         raise MeasurementError(f"latency: {len(seen)} of {count} records arrived in {destination_topic}")
     begin = min(sent for sent, _ in seen) + trickle.warm_up_seconds * 1e9
@@ -115,7 +111,21 @@ def _require_pace(seen: Sequence[tuple[int, int]], trickle: Trickle) -> None:
         )
 
 
-def _receive(connection: Connection, whose: str, timeout_seconds: float) -> list[tuple[int, int]]:
+@contextmanager
+def ended_after(*processes: BaseProcess) -> Iterator[None]:
+    """Let no process that the block starts run on after it."""
+    try:
+        yield
+    finally:
+        for process in processes:
+            if process.pid is not None:
+                process.join(5)
+                process.kill()
+                process.join()
+
+
+def receive(connection: Connection, whose: str, timeout_seconds: float) -> list[tuple[int, int]]:
+    """What a process of a measurement sends. Raises MeasurementError: it ended, or said nothing for so long."""
     try:
         if connection.poll(timeout_seconds):
             received: list[tuple[int, int]] = connection.recv()
@@ -128,13 +138,13 @@ def _receive(connection: Connection, whose: str, timeout_seconds: float) -> list
 @collector_paused()  # its pauses would be the records' delays
 def _send(properties: dict[str, str], topic: str, trickle: Trickle, count: int) -> None:
     producer = make_producer(properties, Watch("source"), linger_ms=0)
-    body = values(trickle.value_bytes - _STAMP.size)
+    body = values(trickle.value_bytes - STAMP.size)
     interval_ns = 1_000_000_000 // trickle.records_per_second
     due = time.monotonic_ns()
     for number in range(count):
         if (wait := due - time.monotonic_ns()) > 0:
             time.sleep(wait / 1e9)
-        stamp = _STAMP.pack(time.monotonic_ns())
+        stamp = STAMP.pack(time.monotonic_ns())
         producer.produce(topic, stamp + body[number % len(body)], partition=number % PARTITIONS)
         producer.poll(0)
         due += interval_ns
@@ -152,7 +162,7 @@ def _listen(results: Connection, properties: dict[str, str], topic: str, count: 
         now = time.monotonic_ns()
         if message is None or message.error() is not None:
             break
-        (sent,) = _STAMP.unpack_from(message.value() or b"")
+        (sent,) = STAMP.unpack_from(message.value() or b"")
         if sent:
             seen.append((sent, now - sent))
             continue
