@@ -75,6 +75,7 @@ def build(archive: Path) -> None:
         lock, more = ("requirements-msk.lock", (SIGNER,)) if signs else ("requirements.lock", ())
         _install(packages, "--constraint", shared() / lock, *LIBRARIES, *more)
         _add_strait(packages)
+        remove_commands(packages)
         (environment / "bin").mkdir()
         (environment / "bin" / "python").write_text(_PYTHON, encoding="utf-8")
         (environment / "bin" / "python").chmod(0o755)
@@ -104,11 +105,20 @@ def _add_strait(packages: Path) -> None:
     checkout = shared()
     if (checkout / "pyproject.toml").is_file():
         _install(packages, "--no-deps", checkout)
-        for unwanted in ("bin", f"strait-{strait.__version__}.dist-info"):  # the path of the checkout, and times
-            shutil.rmtree(packages / unwanted, ignore_errors=True)
+        # It has the path of the checkout, and times.
+        shutil.rmtree(packages / f"strait-{strait.__version__}.dist-info", ignore_errors=True)
     else:
         here = Path(strait.__file__).resolve().parent
         shutil.copytree(here, packages / here.name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def remove_commands(packages: Path) -> None:
+    """Remove the libraries' commands, which nothing runs there. Their first lines, and so their checksums in the lists of
+    installed files, differ with the path of this host's Python."""
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+    for record in packages.glob("*.dist-info/RECORD"):
+        lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if not line.startswith("bin/")), encoding="utf-8")
 
 
 def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:

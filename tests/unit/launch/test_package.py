@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
-from strait.launch.package import LIBRARIES, SIGNER
+from strait.launch.package import LIBRARIES, SIGNER, remove_commands
 
 OF_SPARK = frozenset({"pyspark", "pyspark-client", "py4j"})
 LOADED = """
@@ -62,3 +62,19 @@ def test_it_has_every_library_that_is_imported_there() -> None:
     assert needed >= {"confluent-kafka", "pydantic", "kafka-python"}, "nothing was looked at"
     missing = needed - with_what_they_need(frozenset({*LIBRARIES, SIGNER})) - OF_SPARK
     assert not missing
+
+
+def test_nothing_in_it_tells_which_python_built_it(tmp_path: Path) -> None:
+    contents = []
+    for python in ("/usr/bin/python3", "/home/alice/strait/.venv/bin/python"):
+        packages = tmp_path / python.strip("/").replace("/", "-")
+        (packages / "bin").mkdir(parents=True)
+        (packages / "tool-1.0.dist-info").mkdir()
+        command = f"#!{python}\nimport tool\n"
+        (packages / "bin" / "tool").write_text(command)
+        listed = f"bin/tool,sha256={hash(command)},{len(command)}\ntool.py,sha256=x,1\nbinary/tool.py,sha256=x,1\n"
+        (packages / "tool-1.0.dist-info" / "RECORD").write_text(listed)
+        remove_commands(packages)
+        contents.append({str(at.relative_to(packages)): at.read_text() for at in packages.rglob("*") if at.is_file()})
+    assert contents[0] == contents[1]
+    assert contents[0] == {"tool-1.0.dist-info/RECORD": "tool.py,sha256=x,1\nbinary/tool.py,sha256=x,1\n"}
