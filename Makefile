@@ -203,7 +203,7 @@ pictures: install browser ## Draw the page for the documentation; every view in 
 .PHONY: sbom
 sbom: $(INSTALLED) ## Write the bill of materials of what Strait runs on, build/sbom.json (CycloneDX)
 	@mkdir -p build
-	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+	$(BIN)/python -W ignore -m cyclonedx_py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file build/sbom.json
 
 $(BIN)/python:

@@ -25,6 +25,7 @@ class Steps:
             try:
                 yield status
             except (StraitError, KeyboardInterrupt):
-                self._console.print(f"[red]✗[/red] {text}")
+                self._console.print(f"[red]✗[/red] {text}", soft_wrap=True)
                 raise
-        self._console.print(f"[green]✓[/green] {text} [dim]{time.monotonic() - started:.1f} s[/dim]")
+        duration = f"[dim]{time.monotonic() - started:.1f} s[/dim]"
+        self._console.print(f"[green]✓[/green] {text} {duration}", soft_wrap=True)

@@ -46,6 +46,7 @@ def bring_up(folder: DemoFolder, ports: Ports, steps: Steps) -> None:
         StraitError: a step failed. The parts that were started are stopped; their logs stay.
     """
     with steps.step("Java and Kafka's jars"):
+        folder.airflow.check_installed()
         find_java()
         kafka_jars()
     try:

@@ -38,6 +38,12 @@ class LocalAirflow:
         self.environment = dict(environment or {})
         self._process = Detached(home / "airflow.pid.json")
 
+    @staticmethod
+    def check_installed() -> None:
+        """Raises SetupError if this Python's environment has no Airflow."""
+        if not (_bin() / "airflow").exists():
+            raise SetupError("Airflow: not installed", hint="install the package with its extra: strait[airflow]")
+
     def launch(self, *, port: int, log_ports: tuple[int, int]) -> None:
         """Start Airflow and return immediately; call `wait_until_healthy` next.
 
