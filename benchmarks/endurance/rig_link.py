@@ -54,19 +54,17 @@ class RigLink(FarLink):
     def links_file(self) -> Path:
         return self.folder / f"links-{self.name}.json"
 
-    def begin(self) -> processes.Cost:
-        """Create the source's topics and run `strait apply`, which does the rest. Returns when brokers serve them: they
-        create the logs later than the controller says so."""
+    def begin(self) -> list[processes.Cost]:
+        """Create the source's topics and run `strait apply`, which does the rest, until it succeeds: what each of its
+        runs cost. Returns when brokers serve the topics: they create the logs later than the controller says so."""
         admin = Admin(self.source.client_properties, "source")
         admin.create([NewTopic(topic, count, 1, _KEEP) for topic, count in self.topics.items()])
         self.links_file.write_text(json.dumps(self.settings), encoding="utf-8")
         _until_served(self.source, self.topics)
-        applied = self.strait("apply")
-        for _ in range(_ATTEMPTS):
-            if applied.code == 0:
-                break
-            applied = self.strait("apply")  # brokers that are busy serve what they created too late for it
-        applied.check()
+        applied = [self.strait("apply")]
+        while applied[-1].code and len(applied) < _ATTEMPTS:  # brokers that are busy serve too late what they created
+            applied.append(self.strait("apply"))
+        applied[-1].check()
         _until_served(self.destination, self.topics)
         return applied
 
