@@ -47,8 +47,8 @@ class ConfigError(StraitError):
 
     def __init__(self, where: str, problems: Sequence[str], *, hint: str = "") -> None:
         self.problems = tuple(problems)
-        text = problems[0] if len(problems) == 1 else "\n  " + "\n  ".join(problems)
-        super().__init__(f"{where}: {text}", hint=hint)
+        text = f" {problems[0]}" if len(problems) == 1 else "\n  " + "\n  ".join(problems)
+        super().__init__(f"{where}:{text}", hint=hint)
 
 
 class SetupError(StraitError):

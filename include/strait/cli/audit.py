@@ -56,9 +56,7 @@ class _RunByDefault(CommandGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
-    cls=_RunByDefault, help="Compare the contents of topics, and certify the result.", no_args_is_help=True
-)
+app = typer.Typer(cls=_RunByDefault, help="Compare the contents of topics, and certify the result.")
 
 app.command("export", cls=Command, epilog=examples("audit export"))(export)
 app.command("repair", cls=Command, epilog=examples("audit repair"))(repair_)

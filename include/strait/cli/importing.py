@@ -19,7 +19,6 @@ from strait.importing.writing import as_yaml
 app = typer.Typer(
     cls=CommandGroup,
     help="Convert a Mirus or MirrorMaker 2 configuration.",
-    no_args_is_help=True,
     rich_markup_mode="rich",
 )
 

@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from strait import __version__
 from strait.cli.examples import examples, group_examples
-from strait.cli.options import Command, HelpPage
+from strait.cli.options import Command, CommandGroup
 from strait.cli.printing import echo
 from strait.errors import ConfigError, StraitError
 
@@ -97,9 +97,8 @@ class _Loaded(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class _Commands(HelpPage, TyperGroup):
-    """Imports the module of the command that is run. Shows the help, and exits with 0, if `strait` is given no
-    argument."""
+class _Commands(CommandGroup):
+    """Imports the module of the command that is run."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -122,9 +121,6 @@ class _Commands(HelpPage, TyperGroup):
         loaded, self.commands = self.commands, {name: TyperCommand(name, help=COMMANDS[name][1]) for name in COMMANDS}
         yield
         self.commands = loaded
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args or ["--help"])
 
 
 app = typer.Typer(

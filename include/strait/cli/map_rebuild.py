@@ -15,7 +15,7 @@ from strait.control.map_rebuild import MapRebuild
 from strait.control.rebuilt import Rebuilt
 from strait.text import plural
 
-app = typer.Typer(cls=CommandGroup, help="Rebuild a lost offset map.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="Rebuild a lost offset map.")
 
 
 @app.callback()

@@ -33,7 +33,6 @@ from strait.state.translation import Translation
 app = typer.Typer(
     cls=CommandGroup,
     help="Translate committed offsets between the clusters; export and import the link's own.",
-    no_args_is_help=True,
 )
 for _name, _command in (("export", positions.export), ("import", positions.import_)):
     app.command(_name, cls=Command, epilog=examples(f"offsets {_name}"))(_command)

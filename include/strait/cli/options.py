@@ -82,7 +82,10 @@ class HelpPage:
 
 
 class CommandGroup(HelpPage, TyperGroup):
-    """Shows an example of each of its commands."""
+    """Shows an example of each of its commands. Shows the help, and exits with 0, if it is given no argument."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
 
 
 class Command(HelpPage, TyperCommand):

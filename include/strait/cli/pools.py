@@ -11,7 +11,7 @@ from strait.cli.options import DEFAULT_FILE, Command, CommandGroup, ConfigOption
 from strait.cli.printing import echo
 from strait.text import plural
 
-app = typer.Typer(cls=CommandGroup, help="Have links share a Spark application.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="Have links share a Spark application.")
 
 
 @app.callback()

@@ -25,7 +25,7 @@ from strait.errors import ConfigError
 from strait.state.quarantine_log import Chosen, Contents, Entry
 from strait.text import plural, printable, utc
 
-app = typer.Typer(cls=CommandGroup, help="List, replay or discard rejected records.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="List, replay or discard rejected records.")
 
 ReasonOption = Annotated[
     str | None, typer.Option("--reason", help="Only those refused for this reason code.", show_default=False)

@@ -39,7 +39,7 @@ from strait.state.schema import Loss
 from strait.state.tail_records import TailRecord, summary
 from strait.text import plural, utc
 
-app = typer.Typer(cls=CommandGroup, help="List, export or drop records that were never copied.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="List, export or drop records that were never copied.")
 app.command("copy", cls=Command, epilog=examples("tail copy"))(copy)
 
 _KEY_CHARACTERS = 60

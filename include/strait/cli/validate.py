@@ -45,7 +45,7 @@ def validate(
         clusters = {"clusters": [_data(*one) for one in found]} if connect else {}
         output.write({"file": str(config), "valid": True, "links": sorted(file.links), **clusters})
     else:
-        echo(f"{config}: valid: {', '.join(sorted(file.links))}")
+        echo(f"{config}: valid: {', '.join(sorted(file.links)) or 'it has no links'}")
         for line in (line for one in found for line in _lines(*one)):
             echo(line)
     if not all(surveyed.copies and not surveyed.unasked for _, _, surveyed in found):

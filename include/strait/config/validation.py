@@ -43,6 +43,9 @@ def text_of(path: Path, where: str) -> str:
         raise ConfigError(
             where, [f"cannot be read: {error.strerror}"], hint="set the path of an existing, readable file"
         ) from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(where, [f"is not UTF-8: line {line}: {error.reason}"], hint="save it as UTF-8") from None
 
 
 def parsed(text: str, where: str) -> Any:

@@ -99,8 +99,9 @@ def with_key(properties: Mapping[str, str]) -> Mapping[str, str]:
     path = home() / STATE_KEY
     try:
         return {**properties, STATE_KEY: _read_or_make(path)}
-    except OSError as error:
-        _LOGGER.warning("plans are not signed: %s: %s", path, error.strerror)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        _LOGGER.warning("plans are not signed: %s: %s", path, why)
         return properties
 
 

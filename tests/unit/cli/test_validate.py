@@ -36,6 +36,24 @@ def test_a_complete_file_is_valid(file: Path) -> None:
     assert run("validate", "-f", file) == (0, f"{file}: valid: l\n")
 
 
+def test_a_file_without_links_is_valid_and_says_so(file: Path) -> None:
+    file.write_text(yaml.safe_dump({"clusters": ENDS, "links": {}}))
+    assert run("validate", "-f", file) == (0, f"{file}: valid: it has no links\n")
+
+
+def test_a_file_in_another_encoding_is_refused_with_the_line(file: Path) -> None:
+    file.write_bytes("clusters:\n  # Zürich\n".encode("latin-1"))
+    problem = f"links file {file}: is not UTF-8: line 2: invalid start byte (save it as UTF-8)"
+    assert run("validate", "-f", file) == (2, problem)
+
+
+def test_several_problems_are_a_list_below_the_file(file: Path) -> None:
+    file.write_text("clusters: []\nlinks: []\n")
+    first, *problems = run("validate", "-f", file)[1].splitlines()
+    assert first == f"links file {file}:"
+    assert len(problems) == 2
+
+
 @pytest.mark.parametrize(
     ("cluster", "topics", "problem"),
     [
@@ -65,10 +83,14 @@ def test_a_link_that_is_meant_to_be_empty_is_valid(file: Path) -> None:
     assert run("validate", "-f", file)[0] == 0
 
 
-def test_strait_alone_shows_its_help() -> None:
-    code, said = run()
+@pytest.mark.parametrize(
+    ("group", "command"),
+    [("", "validate"), ("quarantine", "replay"), ("audit", "verify"), ("import", "mm2"), ("pools", "adopt")],
+)
+def test_a_group_of_commands_alone_shows_its_help(group: str, command: str) -> None:
+    code, said = run(*group.split())
     assert code == 0
-    assert "Usage:" in said and "validate" in said
+    assert "Usage:" in said and command in said
 
 
 def test_the_version_is_an_option_and_a_command() -> None:

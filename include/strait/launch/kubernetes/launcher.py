@@ -15,6 +15,7 @@ import yaml
 from strait.config.app_spec import AppSpec, PoolSpec, Spec, parse_spec, read_spec
 from strait.config.kubernetes_settings import Kubernetes
 from strait.config.links import Spark
+from strait.config.validation import read_yaml
 from strait.errors import ConfigError, LaunchError
 from strait.launch import submission
 from strait.launch.base import LOG_TAIL_BYTES, Application, State
@@ -301,14 +302,10 @@ def _name_of(item: dict[str, Any]) -> str:
 def _pod_template(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
-    try:
-        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError("spark.kubernetes", [f"pod_template {path}: {error.strerror}"]) from error
-    except yaml.YAMLError as error:
-        raise ConfigError("spark.kubernetes", [f"pod_template {path}: is not YAML: {error}"]) from error
+    where = f"spark.kubernetes: pod_template {path}"
+    given = read_yaml(Path(path), where)
     if not isinstance(given, dict):
-        raise ConfigError("spark.kubernetes", [f"pod_template {path}: is not a Pod"])
+        raise ConfigError(where, ["is not a Pod"])
     return given
 
 

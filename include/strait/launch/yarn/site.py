@@ -36,7 +36,7 @@ def web_addresses(settings: Yarn) -> list[str]:
     file = conf_dir(settings) / _FILE
     try:
         site = properties(file.read_text(encoding="utf-8"))
-    except (OSError, ElementTree.ParseError) as error:
+    except (OSError, UnicodeDecodeError, ElementTree.ParseError) as error:
         why = error.strerror if isinstance(error, OSError) else f"is not XML: {error}"
         raise SetupError(f"YARN: reading {file}: {why}", hint="set `spark.yarn.hadoop_conf_dir`") from error
     return addresses(site)
