@@ -9,7 +9,7 @@ import typer
 from strait.cli.examples import examples
 from strait.cli.options import Command, CommandGroup, Output, OutputOption
 from strait.cli.printing import echo
-from strait.errors import ConfigError
+from strait.config.validation import text_of
 from strait.importing.draft import Draft, Weight
 from strait.importing.mirus import translate_mirus
 from strait.importing.mm2 import translate_mm2
@@ -68,11 +68,7 @@ def mm2(
 def _read(files: list[Path]) -> Mapping[str, str]:
     properties: dict[str, str] = {}
     for file in files:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(str(file), [f"cannot be read: {error}"]) from None
-        properties |= properties_of(text, str(file))
+        properties |= properties_of(text_of(file, str(file)), str(file))
     return properties
 
 

@@ -21,6 +21,7 @@ from strait.cli.options import (
 )
 from strait.cli.pool_plan import show_pool
 from strait.cli.printing import confirm, echo
+from strait.config.validation import text_of
 from strait.control.plane import Control
 from strait.errors import ConfigError, SetupError
 from strait.planning.review import text
@@ -188,11 +189,7 @@ def _chosen(config: Path, link: str | None, first: str | None, second: str | Non
 
 def _read(path: Path, link: str | None = None) -> ShownPlan:
     where = f"plan file {path}"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(where, [f"cannot be read: {error}"], hint="`strait plan --out` writes it") from error
-    shown = ShownPlan.parse(text, where=where)
+    shown = ShownPlan.parse(text_of(path, where, hint="`strait plan --out` writes it"), where=where)
     if link not in (None, shown.link):
         raise ConfigError(where, [f"is a plan of link {shown.link!r}, not of {link!r}"])
     return shown

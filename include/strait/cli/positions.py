@@ -14,6 +14,7 @@ from strait.cli.options import SCHEMA_VERSION, ChosenLink, Output, OutputOption,
 from strait.cli.printing import echo, write
 from strait.cli.tables import plain_table
 from strait.config.cluster import Cluster
+from strait.config.validation import text_of
 from strait.control import hand_over
 from strait.control.hand_over import read_offsets_topic
 from strait.control.move_in import Force, Move, MoveIn
@@ -195,10 +196,7 @@ def _from_connect(
 def _from_file(path: str) -> dict[TopicPartition, int | None]:
     if path == "-":
         return read_positions(sys.stdin.read(), "standard input")
-    try:
-        return read_positions(Path(path).read_text(encoding="utf-8"), path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(path, [f"cannot be read: {error}"]) from error
+    return read_positions(text_of(Path(path), path), path)
 
 
 def _cluster(link: ConfiguredLink, end: End) -> Cluster:

@@ -60,6 +60,14 @@ REFERENCE = re.compile(r"\$\{directory:(?P<directory>[^:}]+):(?P<name>[^:/}]+)\}
 """Kafka's notation (of its DirectoryConfigProvider) for the content of the file NAME in DIR."""
 
 
+_NEEDS = {
+    "ssl.key.password": ("ssl.key.location", "ssl.key.pem", "ssl.certificate.location", "ssl.certificate.pem"),
+    "ssl.keystore.password": ("ssl.keystore.location",),
+    "ssl.key.location": ("ssl.certificate.location", "ssl.certificate.pem"),
+    "ssl.key.pem": ("ssl.certificate.location", "ssl.certificate.pem"),
+}
+"""Property of a client's certificate -> those of which one must be there, too: the broker gets no certificate otherwise."""
+
 _OTHER_REFERENCE = re.compile(r"\$\{(?!directory:)[A-Za-z][\w-]*:[^}]*\}")
 """Notation of other configuration providers, which would be sent to the broker literally."""
 
@@ -111,6 +119,9 @@ def missing(properties: Mapping[str, str]) -> Iterator[str]:
     if idle:
         wanted = "sasl_ssl or sasl_plaintext" if any(key.startswith("sasl.") for key in idle) else "ssl or sasl_ssl"
         yield f"`{idle[0]}` has no effect without `{_PROTOCOL}`: {wanted}"
+    for key, others in _NEEDS.items():
+        if tls and key in properties and not any(map(properties.get, others)):
+            yield f"`{key}` has no effect without `{others[0]}`"
     if sasl and not mechanism:
         yield f"`{_MECHANISM}` is missing: one of {', '.join(MECHANISMS)}"
     elif sasl and mechanism == "OAUTHBEARER":

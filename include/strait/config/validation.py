@@ -35,14 +35,12 @@ def read_yaml(path: Path, where: str) -> Any:
     return parsed(text_of(path, where), where)
 
 
-def text_of(path: Path, where: str) -> str:
-    """Return the text of a file of settings. Raises ConfigError."""
+def text_of(path: Path, where: str, *, hint: str = "set the path of an existing, readable file") -> str:
+    """Return the text of a file of settings. Raises ConfigError, with ``hint`` if the file cannot be opened."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(
-            where, [f"cannot be read: {error.strerror}"], hint="set the path of an existing, readable file"
-        ) from error
+        raise ConfigError(where, [f"cannot be read: {error.strerror}"], hint=hint) from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ConfigError(where, [f"is not UTF-8: line {line}: {error.reason}"], hint="save it as UTF-8") from None

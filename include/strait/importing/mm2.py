@@ -55,13 +55,13 @@ def _put_flow(flow: Flow, source: str, target: str, given: list[Given]) -> None:
         excluded = Given("topics.exclude", "topics.exclude", _EXCLUDED)
         add_patterns(flow, excluded, [_EXCLUDED], "topics", "exclude")
         flow.note("MirrorMaker 2's default; internal topics stay out anyway.", "topics", "exclude")
-    if flow.get("consumer_groups", "sync") is False and flow.get("consumer_groups", "mm2_checkpoints"):
-        flow.put(False, "consumer_groups", "mm2_checkpoints")
-        flow.note("checkpoints are written with `sync` alone; MirrorMaker 2 writes them without.", "consumer_groups")
     _put_names(flow, source, target)
     for path, value in _DEFAULTS.items():
         if flow.get(*path) is None:
             flow.put(value, *path, note="MirrorMaker 2's default.")
+    if flow.get("consumer_groups", "sync") is False and flow.get("consumer_groups", "mm2_checkpoints"):
+        flow.put(False, "consumer_groups", "mm2_checkpoints")
+        flow.note("checkpoints are written with `sync` alone; MirrorMaker 2 writes them without.", "consumer_groups")
     if flow.get("replication_factor") == -1:
         del flow.draft.links[flow.name]["replication_factor"]  # the destination broker's, our default
     put_clients(flow)
@@ -96,6 +96,7 @@ _DEFAULTS: Mapping[tuple[str, ...], object] = {
     ("configs", "sync"): True,
     ("acls", "sync"): True,
     ("heartbeats", "enabled"): True,
+    ("consumer_groups", "sync"): False,
 }
 """MirrorMaker 2's defaults that differ from Strait's."""
 

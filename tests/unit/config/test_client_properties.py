@@ -164,6 +164,24 @@ LOGIN = {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", "sasl.usern
         ),
         ({"ssl.ca.location": "/ca"}, ["`ssl.ca.location` has no effect without `security.protocol`: ssl or sasl_ssl"]),
         (
+            {"security.protocol": "ssl", "ssl.key.password": "p"},
+            ["`ssl.key.password` has no effect without `ssl.key.location`"],
+        ),
+        (
+            {"security.protocol": "ssl", "ssl.key.location": "/key", "ssl.keystore.password": "p"},
+            [
+                "`ssl.keystore.password` has no effect without `ssl.keystore.location`",
+                "`ssl.key.location` has no effect without `ssl.certificate.location`",
+            ],
+        ),
+        ({"security.protocol": "ssl", "ssl.keystore.location": "/p12", "ssl.keystore.password": "p"}, []),
+        (
+            {"security.protocol": "ssl"}
+            | {"ssl.certificate.pem": "c", "ssl.key.location": "/key", "ssl.key.password": "p"},
+            [],
+        ),
+        ({"security.protocol": "ssl", "ssl.certificate.location": "/both", "ssl.key.password": "p"}, []),
+        (
             LOGIN | {"sasl.mechanism": "OAUTHBEARER"},
             [
                 "`sasl.oauthbearer.method` must be one of oidc, msk_iam, command, file; unsecured tokens are not supported",

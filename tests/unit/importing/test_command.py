@@ -129,7 +129,7 @@ def test_a_connector_and_its_worker_are_read_together(tmp_path: Path) -> None:
         (None, "cannot be read: "),
         ("{", "is not JSON"),
         ("topics=x", "neither `clusters` nor"),
-        ("\xff", "cannot be read"),
+        ("\xff", "is not UTF-8: line 1"),
     ],
 )
 def test_what_is_no_configuration_is_an_error(tmp_path: Path, text: str | None, error: str) -> None:

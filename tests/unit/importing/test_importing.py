@@ -192,14 +192,10 @@ def test_what_mirror_maker_2_does_unasked_is_in_the_file() -> None:
     link = link_of(mm2())
     assert link.topics.regex == (".*",)
     assert link.topics.exclude == (r".*\.replica",)
-    assert (link.replication_factor, link.configs.sync, link.acls.sync, link.heartbeats.enabled) == (
-        2,
-        True,
-        True,
-        True,
-    )
+    assert (link.replication_factor, link.configs.sync, link.acls.sync) == (2, True, True)
+    assert (link.heartbeats.enabled, link.consumer_groups.sync) == (True, False)
     assert link.naming.policy == "alias"
-    assert as_yaml(mm2()).count("# MirrorMaker 2's default") == 6
+    assert as_yaml(mm2()).count("# MirrorMaker 2's default") == 7
 
 
 def test_what_mirror_maker_2_is_told_is_in_the_file() -> None:
@@ -246,8 +242,12 @@ def test_consumer_groups_of_mirror_maker_2_are_those_of_the_link() -> None:
     }
 
 
-def test_checkpoints_of_mirror_maker_2_without_its_synchronization_are_said_not_to_be_written() -> None:
-    draft = mm2(**{"sync.group.offsets.enabled": "false", "emit.checkpoints.enabled": "true"})
+@pytest.mark.parametrize("said", [{"sync.group.offsets.enabled": "false"}, {}], ids=["off", "by default"])
+def test_checkpoints_of_mirror_maker_2_without_its_synchronization_are_said_not_to_be_written(
+    said: dict[str, str],
+) -> None:
+    draft = mm2(**{"emit.checkpoints.enabled": "true"} | said)
+    assert link_of(draft).consumer_groups.sync is False
     assert not link_of(draft).consumer_groups.mm2_checkpoints
     assert "# checkpoints are written with `sync` alone" in as_yaml(draft)
 
