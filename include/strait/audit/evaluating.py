@@ -21,8 +21,9 @@ from strait.audit.chunks import Chunk
 from strait.audit.feed import Evaluated, Hole, Item, unreadable
 from strait.audit.reading import LogSide
 from strait.config.credentials import resolve
-from strait.engine.detour.layout import Kind
-from strait.engine.detour.rows import Place, begin_row, columns_of, control_row, record_rows
+from strait.engine.detour.layout import AUDITED, Kind
+from strait.engine.detour.merging import merged
+from strait.engine.detour.rows import Place, binary, column_of, control_row, kinds_of, record_rows
 from strait.errors import ConfigError, CorruptBatch, StraitError
 from strait.model import TopicPartition
 from strait.text import plural
@@ -34,7 +35,9 @@ from strait.wire.records import build_batch, read_records
 
 ROW_BYTES = 4 << 20
 """Of records in one Arrow batch."""
-_NO_OFFSETS: Array = np.zeros(0, np.int64)
+_KIND, _OFFSET, _TIME, *_CONTENTS = (
+    AUDITED.index(name) for name in ("__out_kind", "offset", "__ms", "key", "value", "__headers")
+)
 
 
 @dataclass
@@ -53,13 +56,13 @@ class SourceRead:
 def source_rows(chunk: Chunk, source: LogSide) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk's source records, between a first and a last one. An error is in the last one."""
     read = SourceRead()
-    yield begin_row(0, pickle.dumps(chunk))
+    yield _control(Kind.BEGIN, pickle.dumps(chunk))
     try:
         yield from _rows(chunk, source, read)
     except StraitError as error:
         read.error = str(error)
     read.skipped = source.skipped
-    yield control_row(0, Kind.END, json.dumps(vars(read)).encode())
+    yield _control(Kind.END, json.dumps(vars(read)).encode())
 
 
 def _rows(chunk: Chunk, source: LogSide, read: SourceRead) -> Iterator[pa.RecordBatch]:
@@ -72,16 +75,26 @@ def _rows(chunk: Chunk, source: LogSide, read: SourceRead) -> Iterator[pa.Record
         raise ConfigError(
             f"needs the secrets of transformation {transform.digest}", ["; ".join(error.problems)]
         ) from None
-    place = Place(0, transform.number(facts.topic), facts.partition, secrets)
+    place = Place(transform.number(facts.topic), facts.partition, ("key", "value"), secrets)
     with closing(source.items(TopicPartition(facts.topic, facts.partition), low, high)) as items:
         for found in _decoded(items, high, read):
             if isinstance(found, Hole):
-                yield control_row(0, Kind.HOLE, json.dumps(found._asdict()).encode())
+                yield _control(Kind.HOLE, json.dumps(found._asdict()).encode())
                 continue
             first, behind = np.searchsorted(found.offsets, (low, high)).tolist()
             read.records += behind - first
             if behind > first:
-                yield record_rows(place, found.columns, found.offsets).slice(first, behind - first)
+                columns = found.columns
+                rows = record_rows(place, columns, found.offsets, kinds_of(transform, columns.values, len(columns)))
+                yield _with_headers(rows, binary(columns.headers, len(columns))).slice(first, behind - first)
+
+
+def _control(kind: Kind, description: bytes) -> pa.RecordBatch:
+    return _with_headers(control_row(kind, description), pa.nulls(1, pa.binary()))
+
+
+def _with_headers(rows: pa.RecordBatch, headers: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*rows.columns, headers], names=[*rows.schema.names, "__headers"])
 
 
 class _Group(NamedTuple):
@@ -166,12 +179,12 @@ class EvaluatedSource:
             StraitError: the source could not be read to the end, or Spark has lost rows.
         """
         for rows in self.rows:
-            kind = int(rows.column(1)[0].as_py())
+            kind = _kind(rows)
             if kind == Kind.END:
                 self.ended = True
-                self.read = SourceRead(**json.loads(rows.column(5)[0].as_py()))
+                self.read = SourceRead(**json.loads(_description(rows)))
                 break
-            yield Hole(**json.loads(rows.column(5)[0].as_py())) if kind == Kind.HOLE else self._evaluated(rows)
+            yield Hole(**json.loads(_description(rows))) if kind == Kind.HOLE else self._evaluated(rows)
         if not self.ended or (not self.read.error and self._records != self.read.records):
             read = plural(self.read.records, "record")
             raise StraitError(f"{self._records} of {read} of the source came back from Spark; audit again")
@@ -181,10 +194,10 @@ class EvaluatedSource:
     def drain(self) -> None:
         """Take the rows that are left, without their content."""
         while not self.ended and (rows := next(self.rows, None)) is not None:
-            self.ended = rows.column(1)[0].as_py() == Kind.END
+            self.ended = _kind(rows) == Kind.END
 
     def _evaluated(self, rows: pa.RecordBatch) -> Evaluated:
-        kinds, offsets = rows.column(1).to_numpy(), rows.column(2).to_numpy()
+        kinds, offsets = rows.column(_KIND).to_numpy(), rows.column(_OFFSET).to_numpy()
         if (kinds == Kind.UNKNOWN).any():
             raise StraitError("the transformation was not evaluated")
         self._records += len(kinds)
@@ -195,7 +208,10 @@ class EvaluatedSource:
         wanted = kinds != Kind.LEFT_OUT
         digests = unreadable(len(kinds), "source", strong=self.strong).copy()
         if len(chosen):
-            columns = columns_of(chosen)[1]
+            transform = self.chunk.facts.transform
+            assert transform is not None
+            originals = Columns(chosen.column(_TIME).to_numpy(), *(column_of(chosen.column(at)) for at in _CONTENTS))
+            columns, _ = merged(transform, originals, np.arange(len(chosen)), chosen)
             batch = parse(memoryview(encode(columns, 0, len(chosen), 0)))
             timed = self.chunk.facts.timed
             digests[copied] = record_digests(batch, timed=timed, strong=self.strong).digests
@@ -209,8 +225,8 @@ def evaluated_sources(batches: Iterable[pa.RecordBatch], *, strong: bool) -> Ite
     """Yield the source of each chunk whose rows these are, one after the other."""
     rows = _split(batches)
     for first in rows:
-        if first.column(1)[0].as_py() == Kind.BEGIN:
-            chunk = pickle.loads(first.column(5)[0].as_py())  # noqa: S301  of the first process of this task
+        if _kind(first) == Kind.BEGIN:
+            chunk = pickle.loads(_description(first))  # noqa: S301  of the first process of this task
             source = EvaluatedSource(chunk, rows, strong)
             yield source
             source.drain()
@@ -221,7 +237,7 @@ def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     alone = [kind.value for kind in (Kind.BEGIN, Kind.END, Kind.HOLE)]
     for rows in batches:
         first = 0
-        kinds: Any = rows.column(1).to_numpy()
+        kinds: Any = rows.column(_KIND).to_numpy()
         for at in np.flatnonzero(np.isin(kinds, alone)).tolist():
             if at > first:
                 yield rows.slice(first, at - first)
@@ -229,3 +245,12 @@ def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             first = at + 1
         if first < len(kinds):
             yield rows.slice(first)
+
+
+def _kind(rows: pa.RecordBatch) -> int:
+    return int(rows.column(_KIND)[0].as_py())
+
+
+def _description(rows: pa.RecordBatch) -> bytes:
+    """Return the value of a row that is no record."""
+    return bytes(rows.column(AUDITED.index("value"))[0].as_py())

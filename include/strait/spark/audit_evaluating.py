@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from strait.audit.chunks import Chunk
 from strait.audit.task import failed
 from strait.audit.task_result import ChunkResult
-from strait.engine.detour.layout import FROM_SPARK, TO_SPARK
+from strait.engine.detour.layout import AUDITED, HEADERS, TO_SPARK
 from strait.errors import SetupError
 from strait.spark.audit_task import compare_evaluated, source_rows
 from strait.spark.evaluating import Refused, Transformed, begun, require_settings, through
@@ -39,11 +39,11 @@ class TransformedAudit:
             return results
         given = self._session.sparkContext.parallelize(pickled, len(pickled))
         rows = self._session.createDataFrame(given, "chunk BINARY", verifySchema=False)
-        made = begun(rows.mapInArrow(partial(source_rows, *self._arguments), TO_SPARK))
+        made = begun(rows.mapInArrow(partial(source_rows, *self._arguments), f"{TO_SPARK}, {HEADERS}"))
         for name, topic in topics.items():
             if not problems[name]:
                 made = through(made, topic)
-        decided = made.select(*FROM_SPARK)
+        decided = made.select(*AUDITED)
         compared = decided.mapInArrow(partial(compare_evaluated, *self._arguments), "result BINARY")
         # The results were pickled by this audit's own tasks, as those of any RDD are.
         return results + [pickle.loads(bytes(row.result)) for row in compared.collect()]  # noqa: S301

@@ -122,15 +122,15 @@ def require_settings(session: SparkSession) -> None:
 
 
 def begun(rows: DataFrame) -> DataFrame:
-    """Return the rows with columns for the results, as if no topic was transformed."""
+    """Return the rows with columns for the results, as if no topic was transformed. Keys and values that do not change are
+    null there: they stay with the slot."""
     unknown = f"CASE WHEN __kind = {Kind.RECORD.value} THEN {Kind.UNKNOWN.value} ELSE __kind END"
     return rows.select(
         "*",
         F.expr("timestamp_millis(__ms)").alias("timestamp"),
         F.expr(unknown).alias("__out_kind"),
-        F.col("key").alias("__out_key"),
-        F.col("value").alias("__out_value"),
-        F.col("__headers").alias("__out_headers"),
+        F.lit(None).cast("binary").alias("__out_key"),
+        F.expr(f"CASE WHEN __kind = {Kind.ADDRESS.value} THEN value END").alias("__out_value"),
         F.lit(None).cast("binary").alias("__out_fields"),
     )
 
@@ -147,28 +147,23 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
     if transform.json_schema or transform.avro is not None:
         unparsed = seen
         seen = _resolved("format.schema", lambda: unparsed.withColumn("v", F.when(F.expr(mine), _parsed(transform))))
-        whole = "true"
-        if transform.avro is None:
-            whole = "coalesce(json_array_length(concat('[', CAST(value AS STRING), ']')) = 1, false)"
-        malformed = f"(value IS NOT NULL AND (v IS NULL OR v.{_CORRUPT} IS NOT NULL OR NOT {whole}))"
+        # Rows whose value is not one object do not arrive as records: `strait.wire.json_values`.
+        malformed = f"(value IS NOT NULL AND (v IS NULL OR v.{_CORRUPT} IS NOT NULL))"
     seen = seen.withColumn("__malformed", F.expr(f"{mine} AND {malformed}"))
     where = "true"
     if transform.where:
-        where = _checked(seen, "where", transform.where, BooleanType, excluded={"secret": WHY_NOT_IN_WHERE})
+        where = _checked(seen, transform, "where", transform.where, BooleanType, excluded={"secret": WHY_NOT_IN_WHERE})
     kept = Kind.RECORD.value
     kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {kept} ELSE {Kind.LEFT_OUT.value} END"
     made = {"__out_kind": "__made_kind"}
     if transform.key:
-        made["__out_key"] = f"CAST({_checked(seen, 'key', transform.key, StringType, BinaryType)} AS BINARY)"
+        made["__out_key"] = f"CAST({_checked(seen, transform, 'key', transform.key, StringType, BinaryType)} AS BINARY)"
     if transform.avro is not None and transform.set_fields:
         made["__out_fields"] = f"CAST({_avro_fields(seen, transform)} AS BINARY)"
     elif not transform.keeps_value:
         made["__out_value"] = f"CAST({_value(seen, transform)} AS BINARY)"
-    if transform.headers == "drop":
-        made["__out_headers"] = "X'00'"
-    contents = ("__out_key", "__out_value", "__out_headers", "__out_fields")
-    for name in contents:  # a record that cannot be parsed cannot be masked either
-        made[name] = f"CASE WHEN __made_kind = {kept} THEN {made.get(name, name)} END"
+    for name in made.keys() - {"__out_kind"}:  # a record that cannot be parsed cannot be masked either
+        made[name] = f"CASE WHEN __made_kind = {kept} THEN {made[name]} END"
 
     def chosen(name: str) -> Column:
         if name not in made:
@@ -192,7 +187,7 @@ def _parsed(transform: TopicTransform) -> Column:
 def _value(rows: DataFrame, transform: TopicTransform) -> str:
     """Return the expression of the new value. Raises `Refused`."""
     if not transform.changes_fields:
-        return _checked(rows, "value", transform.value, StringType, BinaryType)
+        return _checked(rows, transform, "value", transform.value, StringType, BinaryType)
     fields = _fields(rows)
     unknown = [name for name in (*transform.drop_fields, *transform.rename_fields) if name not in fields]
     if unknown:
@@ -205,7 +200,7 @@ def _value(rows: DataFrame, transform: TopicTransform) -> str:
         if new in made:
             raise Refused(f"fields: two fields become {new}")
         given = transform.set_fields.get(name)
-        made[new] = f"v.`{name}`" if given is None else _checked(rows, f"fields.set.{name}", given, DataType)
+        made[new] = f"v.`{name}`" if given is None else _checked(rows, transform, f"fields.set.{name}", given, DataType)
     if not made:
         raise Refused("fields: no field is left")
     struct = ", ".join(f"'{name}', {content}" for name, content in made.items())
@@ -219,7 +214,7 @@ def _avro_fields(rows: DataFrame, transform: TopicTransform) -> str:
     made = []
     for name, expression in transform.set_fields.items():
         wanted = values.types_of(name)[0]
-        given = _checked(rows, f"fields.set.{name}", expression, DataType)
+        given = _checked(rows, transform, f"fields.set.{name}", expression, DataType)
         kind = rows.select(F.expr(given).alias("it")).schema["it"].dataType
         if isinstance(kind, NullType) and not wanted.nullable:
             raise Refused(f"fields.set.{name}: is null, which the schema does not permit")
@@ -250,6 +245,7 @@ def _fields(rows: DataFrame) -> list[str]:
 
 def _checked(
     rows: DataFrame,
+    transform: TopicTransform,
     name: str,
     expression: str,
     *kinds: type[DataType],
@@ -261,6 +257,9 @@ def _checked(
     Args:
         excluded: column that it may not use -> the reason.
     """
+    excluded = dict.fromkeys({"key", "value"} - transform.reads, "its name is not in the text of an expression") | dict(
+        excluded
+    )
     one = _resolved(name, lambda: rows.select(F.expr(f"({expression}\n)").alias("it")))
     kind = one.schema["it"].dataType
     if not isinstance(kind, kinds):

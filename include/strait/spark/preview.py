@@ -11,16 +11,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from pyspark.sql import SparkSession
 
-from strait.engine.detour.avro import Decoded, put_back, values_of
+from strait.engine.detour.avro import Decoded, values_of
 from strait.engine.detour.layout import FROM_SPARK, TO_SPARK, Kind
+from strait.engine.detour.merging import merged
+from strait.engine.detour.rows import kinds_of
 from strait.launch.preview import Result, Sample, answer, placeholder, requested
 from strait.spark.evaluating import Refused, Transformed, begun, through
 from strait.spark.session import begin_session
 from strait.state.transform import TopicTransform
 from strait.text import plural
-from strait.wire.columns import NO_HEADERS, column
+from strait.wire.columns import Columns, column, without_headers
 
 _Results = dict[tuple[int, int], Result]
 
@@ -57,33 +60,33 @@ def evaluate_twice(session: SparkSession, one: Transformed, samples: Sequence[Sa
 
 
 def _evaluate(session: SparkSession, one: Transformed, samples: Sequence[Sample]) -> _Results:
-    secrets = [placeholder(name) for name in one.transform.secrets]
-    avro, values = one.transform.avro, column([sample.value for sample in samples])
-    fields: Sequence[bytes | None] = [None] * len(samples)
-    if avro is not None:
-        fields = Decoded(values_of(avro)).fields(values)
+    transform, count = one.transform, len(samples)
+    secrets = [placeholder(name) for name in transform.secrets]
+    keys, values = (column([getattr(sample, name) for sample in samples]) for name in ("key", "value"))
+    fields: Sequence[bytes | None] = [None] * count
+    if transform.avro is not None:
+        fields = Decoded(values_of(transform.avro)).fields(values)
     rows = [
-        (0, int(Kind.RECORD), one.number, *sample[:5], NO_HEADERS, secrets, parsed)  # as TO_SPARK has them
-        for sample, parsed in zip(samples, fields, strict=True)
+        (kind, one.number, *sample[:5], secrets, parsed)  # as TO_SPARK has them
+        for kind, sample, parsed in zip(kinds_of(transform, values, count).tolist(), samples, fields, strict=True)
     ]
-    found: _Results = {(row[3], row[4]): Result("left_out") for row in rows}
-    made = through(begun(session.createDataFrame(rows, TO_SPARK)), one)
-    for partition, _, kind, offset, _, key, value, _, changed in made.select("partition", *FROM_SPARK).collect():
-        if kind == Kind.MALFORMED:
-            found[partition, offset] = Result("malformed")
-        elif kind == Kind.RECORD:
-            result, bad = _bytes(value), list[int]()
-            if avro is not None and changed is not None:
-                contents, bad = put_back(
-                    values_of(avro), list(one.transform.set_fields), column([result]), column([changed])
-                )
-                result = contents.at(0)
-            found[partition, offset] = Result("malformed") if bad else Result("copied", _bytes(key), result)
+    places = [(sample.partition, sample.offset) for sample in samples]
+    made = through(begun(session.createDataFrame(rows, TO_SPARK)), one).select("partition", *FROM_SPARK).toArrow()
+    found_at = zip(made["partition"].to_pylist(), made["offset"].to_pylist(), strict=True)
+    at = np.array([places.index(place) for place in found_at])
+    found = dict.fromkeys(places, Result("left_out"))
+    kinds = made["__out_kind"].to_numpy()
+    for row in at[kinds == Kind.MALFORMED]:
+        found[places[row]] = Result("malformed")
+    if (copied := np.flatnonzero(kinds == Kind.RECORD)).size:
+        copied = copied[np.argsort(at[copied])]
+        (changed,) = made.select(FROM_SPARK).take(copied).combine_chunks().to_batches()
+        originals = Columns(np.zeros(count, np.int64), keys, values, without_headers(count))
+        records, bad = merged(transform, originals, at[copied], changed)
+        for number, row in enumerate(at[copied]):
+            copy = Result("copied", records.keys.at(number), records.values.at(number))
+            found[places[row]] = Result("malformed") if number in bad else copy
     return found
-
-
-def _bytes(data: bytes | bytearray | None) -> bytes | None:
-    return None if data is None else bytes(data)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,15 @@ class TopicTransform(Record):
         return not self.value and not self.changes_fields
 
     @property
+    def reads(self) -> frozenset[str]:
+        """Which of key and value the expressions may use: those whose name is anywhere in their text. A star may mean
+        all columns."""
+        texts = (self.where, self.key, self.value, *self.set_fields.values())
+        words = {word for text in texts for word in re.findall(r"\w+|\*", text)}
+        parsed = {"value"} if self.json_schema or self.avro is not None else set()
+        return frozenset(part for part in ("key", "value") if part in words or "*" in words or part in parsed)
+
+    @property
     def digest(self) -> str:
         """A digest of all settings that determine which records are copied, and their content. The action for malformed
         records is not part of it: the records before and after one are the same."""

@@ -180,3 +180,47 @@ cdef inline int64_t length_of(
         + width(zigzag(key)) + (key if key > 0 else 0) + width(zigzag(value)) + (value if value > 0 else 0) + headers
     )
     return width(zigzag(length[0])) + length[0]
+
+
+cdef inline const uint8_t* behind_space(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    while at < end and (at[0] == 32 or at[0] == 10 or at[0] == 13 or at[0] == 9):
+        at += 1
+    return at
+
+
+cdef bint is_one_object(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    cdef int64_t depth = 0
+    cdef uint8_t one, quote = 0
+    at = behind_space(at, end)
+    if at == end or at[0] != 123:  # {
+        return False
+    while at < end:
+        one = at[0]
+        at += 1
+        if quote:
+            if one == 92:  # a backslash
+                at += 1
+            elif one == quote:
+                quote = 0
+        elif one == 34 or one == 39:  # " and '
+            quote = one
+        elif one == 123 or one == 91:  # { and [
+            depth += 1
+        elif one == 125 or one == 93:  # } and ]
+            depth -= 1
+            if depth == 0:
+                return behind_space(at, end) == end
+        elif one == 78 or one == 73:  # N and I, of NaN and Infinity
+            return False
+    return False
+
+
+def not_one_object(
+    const uint8_t[::1] data, const int32_t[::1] starts, const uint8_t[::1] valid, int64_t rows, uint8_t[::1] found
+):
+    """Write 1 for each row whose bytes are not one JSON object, as `strait.wire.json_values` says, else 0."""
+    cdef const uint8_t* at = &data[0]
+    cdef int64_t row
+    with nogil:
+        for row in range(rows):
+            found[row] = valid[row] and not is_one_object(at + starts[row], at + starts[row + 1])

@@ -128,6 +128,13 @@ def encode(rows: Columns, first: int, behind: int, codec: int) -> bytearray:
     return built
 
 
+def without_headers(count: int) -> Column:
+    """Return the headers of this number of records, all without headers."""
+    return Column(
+        np.zeros(max(1, count), np.uint8), np.arange(count + 1, dtype=np.int32), np.ones(max(1, count), np.uint8)
+    )
+
+
 def cuts(rows: Columns, most_bytes: int) -> list[int]:
     """Return the places at which to cut the rows, first and last included, so that no batch of them has more than ``most_bytes``
     before compression, unless it is one row."""

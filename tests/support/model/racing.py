@@ -1,6 +1,7 @@
 """Copies of one partition without sockets: the engine's own decisions against a map and a destination made of lists."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from io import BytesIO
 from typing import Any
 from zlib import crc32
 
@@ -9,11 +10,11 @@ import pyarrow as pa
 from strait.engine.batch_stamper import BatchStamper
 from strait.engine.checkpointer import Checkpointer
 from strait.engine.detour.collector import Collector
-from strait.engine.detour.exchange import rows_of
-from strait.engine.detour.frames import LENGTH, decode, encode
+from strait.engine.detour.frames import Returned, encode, read
 from strait.engine.detour.layout import FROM_SPARK, Kind
-from strait.engine.detour.rows import end_row, filler_rows
-from strait.engine.evaluation import Made, Work
+from strait.engine.detour.merging import made_of, taken
+from strait.engine.detour.rows import RETURNED, address_row, filler_rows
+from strait.engine.evaluation import Made, Refusal, Work
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
@@ -124,15 +125,14 @@ class Evaluation:
             done(self._made(work))
 
     def _made(self, work: Work) -> Made:
-        rows = [*rows_of(self._chunk, work, "nowhere", {}), end_row(self._chunk), filler_rows(3)]
-        for batch in rows:
-            for chunk, made in self._collector.take(as_spark_does(batch)):
-                assert chunk == self._chunk
-                (length, *pieces) = encode(chunk, made)
-                found = decode(bytearray(b"".join(pieces)))
-                assert length == LENGTH.pack(sum(map(len, pieces)))
-                assert found[0] == chunk
-                return found[1]
+        records = taken(work)
+        for batch in (address_row("nowhere"), *records.rows(self._chunk), filler_rows(3)):
+            for returned in self._collector.take(as_spark_does(batch)):
+                stream = BytesIO(b"".join(encode(returned)))
+                found = read(lambda size, stream=stream: bytearray(stream.read(size)))  # type: ignore[misc]
+                assert isinstance(found, Returned) and found.chunk == self._chunk
+                rows = found.rows
+                return rows if isinstance(rows, Refusal) else made_of(records, rows, found.evaluated)
         raise AssertionError("the work has no result")
 
 
@@ -143,12 +143,9 @@ def as_spark_does(rows: Any) -> Any:
         record = Record(row["offset"], row["__ms"], row["key"], row["value"], ())
         made = transformed(record) if row["__kind"] == Kind.RECORD else record
         kind, one = (row["__kind"], made) if isinstance(made, Record) else (made or Kind.LEFT_OUT, record)
-        contents = (None,) * 3
-        if kind not in (Kind.MALFORMED, Kind.LEFT_OUT):
-            contents = (one.key, one.value, row["__headers"])
-        found.append((row["__chunk"], int(kind), one.offset, one.timestamp_ms, *contents, None))
-    types = (pa.int64(), pa.int32(), pa.int64(), pa.int64(), *[pa.binary()] * 4)
-    columns = [pa.array([row[at] for row in found], kind) for at, kind in enumerate(types)]
+        changed = kind in (Kind.RECORD, Kind.ADDRESS)
+        found.append((int(kind), one.offset, one.key if changed else None, one.value if changed else None, None))
+    columns = [pa.array([row[at] for row in found], field.type) for at, field in enumerate(RETURNED)]
     return pa.RecordBatch.from_arrays(columns, names=FROM_SPARK)
 
 

@@ -17,7 +17,7 @@ from strait.audit.plan import AuditedPartition, OnRecord
 from strait.audit.task import LEFT_OUT, Auditor, TaskSettings
 from strait.audit.transformed import made_otherwise, of_transformed
 from strait.config.audit import AuditRequest
-from strait.engine.detour.layout import FROM_SPARK, Kind
+from strait.engine.detour.layout import AUDITED, Kind
 from strait.state.offset_map import Gap, pack
 from strait.state.transform import AvroFormat, TopicTransform
 from strait.state.translation import Translator
@@ -36,22 +36,34 @@ def decided(value: bytes | None) -> tuple[Kind, bytes | None]:
     return (Kind.MALFORMED, None) if value[:1] > b"\xf0" else (Kind.RECORD, b"masked " + value[:4])
 
 
-def evaluated(rows: Iterator[pa.RecordBatch], chance: random.Random) -> Iterator[pa.RecordBatch]:
-    """As the JVM gives them back: in batches of other sizes."""
+def evaluated(
+    rows: Iterator[pa.RecordBatch], chance: random.Random, rule: TopicTransform = RULE
+) -> Iterator[pa.RecordBatch]:
+    """As the JVM gives them back: in batches of other sizes, with the parts that the rule changes, and the original ones."""
     made = []
     for batch in rows:
         for row in batch.to_pylist():
-            kind, value, key = row["__kind"], row["value"], row["key"]
+            kind, value = row["__kind"], None
             if kind == Kind.RECORD:
-                assert row["__number"] == RULE.number("t")
-                kind, value = decided(value)
-                key = key if kind == Kind.RECORD else None
-            made.append((row["__chunk"], int(kind), row["offset"], row["__ms"], key, value, row["__headers"], None))
-    types = (pa.int64(), pa.int32(), pa.int64(), pa.int64(), *[pa.binary()] * 4)
+                assert row["__number"] == rule.number("t")
+                kind, value = decided(row["value"])
+            key = b"new " + (row["key"] or b"") if rule.key and kind == Kind.RECORD else None
+            originals = (row[name] for name in ("__ms", "key", "value", "__headers"))
+            made.append((int(kind), row["offset"], key, value if rule.value else None, None, *originals))
+    types = (pa.int32(), pa.int64(), *[pa.binary()] * 3, pa.int64(), *[pa.binary()] * 3)
     while made:
         some, made = made[: (size := chance.randrange(1, 200))], made[size:]
         columns = [pa.array(column, kind) for column, kind in zip(zip(*some, strict=True), types, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, list(FROM_SPARK))
+        yield pa.RecordBatch.from_arrays(columns, list(AUDITED))
+
+
+def made_by(rule: TopicTransform, record: Record, value: bytes | None) -> Record:
+    """What the rule makes of a record that it keeps."""
+    return record._replace(
+        key=b"new " + (record.key or b"") if rule.key else record.key,
+        value=value if rule.value else record.value,
+        headers=() if rule.headers == "drop" else record.headers,
+    )
 
 
 class Log:
@@ -83,7 +95,10 @@ class Case:
     """A source, its copy as a link makes it, and the map. ``also``: offsets that the link kept against its rule;
     ``forgotten``: offsets that it left out."""
 
-    def __init__(self, seed: int, *, also: int = 0, forgotten: int = 0, records: int = 3000) -> None:
+    def __init__(
+        self, seed: int, *, also: int = 0, forgotten: int = 0, records: int = 3000, rule: TopicTransform = RULE
+    ) -> None:
+        self.rule = rule
         self.chance = random.Random(seed)
         self.source: list[Batch] = []
         self.kept: list[tuple[int, Record]] = []
@@ -107,7 +122,7 @@ class Case:
                     wrong[1] -= 1
                     self.forgotten.append(offset)
                 elif kind == Kind.RECORD:
-                    self.kept.append((offset, one._replace(offset=offset, value=value)))
+                    self.kept.append((offset, made_by(rule, one._replace(offset=offset), value)))
             at, left, number = at + size + self.chance.choice([0, 0, 1, 3]), left - size, number + size
         self.end = at
         self.copy: dict[int, Record] = {n: record for n, (_, record) in enumerate(self.kept)}
@@ -121,7 +136,9 @@ class Case:
         sources = [offset for offset, _ in self.kept]
         gaps = [Gap(n, here) for n, (there, here) in enumerate(pairwise(sources), 1) if here > there + 1]
         first = sources[0] if sources else 70
-        begun = [plain_run(source_base=60, destination_base=0, sequence_base=0, sequence_end=0, transform=RULE.digest)]
+        begun = [
+            plain_run(source_base=60, destination_base=0, sequence_base=0, sequence_end=0, transform=self.rule.digest)
+        ]
         if sources:
             packed = pack(gaps, sequence_base=0, source_base=first)
             begun.append(
@@ -131,7 +148,7 @@ class Case:
                     sequence_base=0,
                     sequence_end=len(sources),
                     gaps=packed,
-                    transform=RULE.digest,
+                    transform=self.rule.digest,
                 )
             )
         if passed is not None:
@@ -142,10 +159,10 @@ class Case:
                     destination_base=count,
                     sequence_base=count,
                     sequence_end=count,
-                    transform=RULE.digest,
+                    transform=self.rule.digest,
                 )
             )
-        assert made_otherwise(begun, RULE.digest) == ""
+        assert made_otherwise(begun, self.rule.digest) == ""
         map_of = Translator(begun, len(sources))
         notes = [OnRecord(side="source", first=one, end=one + 1, cause="quarantine") for one in self.malformed]
         facts = AuditedPartition(
@@ -158,12 +175,14 @@ class Case:
             chunk_records=chunk_records,
             on_record=tuple(notes if quarantined else ()),
         )
-        facts = of_transformed(facts, RULE, begun, map_of, (0, self.end))
+        facts = of_transformed(facts, self.rule, begun, map_of, (0, self.end))
         auditor = auditor_of(self.source, self._copied(), strong=self.chance.random() < 0.5)
         return [
             result
             for chunk in chunks_of(facts, AuditRequest(), map_of)
-            for result in compared(auditor, evaluated(source_rows(chunk, auditor.source_of(chunk)), self.chance))
+            for result in compared(
+                auditor, evaluated(source_rows(chunk, auditor.source_of(chunk)), self.chance, self.rule)
+            )
         ]
 
     def _copied(self) -> list[Batch]:
@@ -231,6 +250,25 @@ def test_each_fault_is_named_with_both_offsets_and_none_is_invented(seed: int) -
     found = case.run()
     assert named(found) == expected
     assert all(one.detail == "the rule leaves it out" for it in found for one in it.differences if one.kind == "extra")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        TopicTransform(where="keep"),
+        TopicTransform(where="keep", headers="drop"),
+        TopicTransform(where="keep", key="new"),
+        TopicTransform(where="keep", key="new", value="masked", headers="drop"),
+    ],
+)
+def test_parts_that_the_rule_does_not_change_are_compared_with_those_of_the_source(rule: TopicTransform) -> None:
+    case = Case(8, rule=rule, records=600)
+    assert named(case.run()) == set()
+    for part, other in (("timestamp_ms", 1), ("key", b"other"), ("value", b"other"), ("headers", (("other", b""),))):
+        number = case.chance.randrange(len(case.kept))
+        case.copy = {n: one for n, (_, one) in enumerate(case.kept)}
+        case.copy[number] = case.copy[number]._replace(**{part: other})
+        assert named(case.run()) == {("different", case.kept[number][0], number)}, part
 
 
 def test_what_was_not_masked_is_different() -> None:
@@ -307,7 +345,7 @@ def test_rows_that_are_lost_on_the_way_are_an_error() -> None:
 
     def without_one(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for one in rows:
-            records = np.flatnonzero(one.column(1).to_numpy() == Kind.RECORD)
+            records = np.flatnonzero(one.column("__out_kind").to_numpy() == Kind.RECORD)
             lost[0] = lost[0] or bool(len(records))
             yield one.filter(pa.array(np.arange(len(one)) != records[0])) if len(records) else one
 

@@ -13,6 +13,7 @@ from strait.avro.values import Values
 from strait.engine.detour import avro as subject
 from strait.engine.detour.collector import collect
 from strait.engine.detour.layout import FROM_SPARK, Kind
+from strait.engine.detour.rows import RETURNED
 from strait.engine.evaluation import Made, MadeBatch, Malformed, Work
 from strait.state.transform import AvroFormat, TopicTransform
 from strait.wire.batch import parse
@@ -52,13 +53,12 @@ def spark(rows: Iterator[Any], *_: Any) -> None:
                 if kind == Kind.RECORD and row["__fields"] is not None:
                     seen = json.loads(row["__fields"])
                     if seen["id"] % 3 == 0:
-                        continue
+                        kind = Kind.LEFT_OUT
                     if seen["id"] % 2 == 0:
                         changed = json.dumps({"mail": None if seen["mail"] == "!" else str(seen["id"])}).encode()
-                content = (row["key"], row["value"], row["__headers"]) if kind != Kind.MALFORMED else (None, None, None)
-                found.append((row["__chunk"], int(kind), row["offset"], row["__ms"], *content, changed))
-            kinds = (pa.int64(), pa.int32(), pa.int64(), pa.int64(), *[pa.binary()] * 4)
-            columns = [pa.array([row[at] for row in found], kind) for at, kind in enumerate(kinds)]
+                value = row["value"] if kind == Kind.ADDRESS else None
+                found.append((int(kind), row["offset"], None, value, changed if kind == Kind.RECORD else None))
+            columns = [pa.array([row[at] for row in found], field.type) for at, field in enumerate(RETURNED)]
             yield pa.RecordBatch.from_arrays(columns, names=FROM_SPARK)
 
     assert list(collect({}, through())) == []

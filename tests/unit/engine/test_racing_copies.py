@@ -90,7 +90,7 @@ def test_each_transformed_record_is_copied_once_and_all_offsets_translate(
         race(world, data, (*STEPS, "evaluate", "evaluate", "evaluate"))
 
 
-TRANSFORM = TopicTransform(json_schema="a INT", where="of the model", malformed="quarantine")
+TRANSFORM = TopicTransform(where="*", key="of the model", value="of the model", malformed="quarantine")
 
 
 def race(world: World, data: st.DataObject, steps: Sequence[str]) -> None:

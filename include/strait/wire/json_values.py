@@ -1,0 +1,50 @@
+"""JSON values that are not one object. Pure.
+
+Spark's `from_json` reads the first value and ignores the rest, so this finds the end of a value: the brace that closes all
+braces and brackets outside of text. For bytes that `from_json` accepts as an object this is exact, and others are
+malformed anyway. `NaN` and `Infinity`, which are no JSON, are not accepted outside of text.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from strait.wire.columns import Column
+
+try:
+    from strait.wire import columnar
+except ImportError:
+    columnar = None  # type: ignore[assignment]
+
+_SPACE = b" \t\r\n"
+_TOKENS = re.compile(rb"""(?s)[{\[]|[}\]]|[NI]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|["']""")
+
+
+def not_one_object(values: Column, rows: int) -> Any:
+    """Return for each row whether it has bytes that are not one JSON object with nothing but white space around it: bool."""
+    found = np.zeros(max(1, rows), np.uint8)
+    if columnar is not None:
+        columnar.not_one_object(values.data, values.starts, values.valid, rows, found)
+    else:
+        for row in range(rows):
+            value = values.at(row)
+            found[row] = value is not None and not _is_one_object(value.strip(_SPACE))
+    return found[:rows].view(np.bool_)
+
+
+def _is_one_object(text: bytes) -> bool:
+    if not text.startswith(b"{"):
+        return False
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        one = token[0]
+        if one in (b"{", b"["):
+            depth += 1
+        elif one in (b"}", b"]"):
+            depth -= 1
+            if not depth:
+                return token.end() == len(text)
+        elif one in (b"N", b"I", b'"', b"'"):
+            return False
+    return False
