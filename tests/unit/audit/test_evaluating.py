@@ -264,7 +264,8 @@ def test_each_fault_is_named_with_both_offsets_and_none_is_invented(seed: int) -
 def test_parts_that_the_rule_does_not_change_are_compared_with_those_of_the_source(rule: TopicTransform) -> None:
     case = Case(8, rule=rule, records=600)
     assert named(case.run()) == set()
-    for part, other in (("timestamp_ms", 1), ("key", b"other"), ("value", b"other"), ("headers", (("other", b""),))):
+    others: dict[str, Any] = {"timestamp_ms": 1, "key": b"other", "value": b"other", "headers": (("other", b""),)}
+    for part, other in others.items():
         number = case.chance.randrange(len(case.kept))
         case.copy = {n: one for n, (_, one) in enumerate(case.kept)}
         case.copy[number] = case.copy[number]._replace(**{part: other})
