@@ -23,7 +23,7 @@ class _Kind(IntEnum):
 
 class Returned(NamedTuple):
     """The rows of one piece of work, of the columns `RETURNED`; or why it cannot be done. ``evaluated``: number of rows with
-    those of records that are left out."""
+    those that are filtered out."""
 
     chunk: int
     rows: "pa.RecordBatch | Refusal"

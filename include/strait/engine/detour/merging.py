@@ -78,7 +78,7 @@ def made_of(records: Taken, rows: pa.RecordBatch, evaluated: int) -> list[MadeBa
     """Return the result of one piece of work.
 
     Args:
-        rows: of the columns `FROM_SPARK`, without records that are left out.
+        rows: of the columns `FROM_SPARK`, without those that are filtered out.
         evaluated: number of rows with them.
 
     Raises:
@@ -139,7 +139,7 @@ def merged(
 
     Args:
         columns: of the original records.
-        places: row in them of each of ``rows``, which have the changed parts and begin with the columns `FROM_SPARK`.
+        places: row in them of each of ``rows``, which have the changed parts in the columns `FROM_SPARK`, first of all.
     """
     count = len(places)
     keys = column_of(rows.column(2)) if transform.key else _picked(columns.keys, len(columns), places)
