@@ -272,6 +272,16 @@ def test_parts_that_the_rule_does_not_change_are_compared_with_those_of_the_sour
         assert named(case.run()) == {("different", case.kept[number][0], number)}, part
 
 
+def test_values_that_are_not_one_object_reach_spark_as_malformed() -> None:
+    rule = TopicTransform(json_schema="a INT", where="keep")
+    records = [Record(0, 1, b"k", value, ()) for value in (b'{"a": 1}', b'{"a": 1} {"a": 2}', None)]
+    facts = AuditedPartition(topic="t", partition=0, copy_topic="t", transform=rule, source_to=3, source_end=3)
+    run = plain_run(source_base=0, destination_base=0, sequence_base=0, sequence_end=0, transform=rule.digest)
+    (chunk,) = chunks_of(facts.model_copy(update={"chunk_records": 10}), AuditRequest(), Translator([run]))
+    rows = pa.Table.from_batches(source_rows(chunk, auditor_of([batch_at(0, records, 0)], ()).source_of(chunk)))
+    assert rows["__kind"].to_pylist() == [Kind.BEGIN, Kind.RECORD, Kind.MALFORMED, Kind.RECORD, Kind.END]
+
+
 def test_what_was_not_masked_is_different() -> None:
     case = Case(1)
     number, (offset, _) = 5, case.kept[5]
