@@ -145,6 +145,12 @@ REPOSITORY ?= $(filter https://%,$(shell git remote get-url origin 2>/dev/null))
 release: $(INSTALLED) sbom ## Build what a release has into build/release: source archive, package, provider, archive for clusters, bill of materials, checksums
 	$(call step,release)
 	$(FIND_UV)
+	version=$$($(BIN)/strait version | sed -n 's/^strait *//p')
+	tag=$$(git tag --points-at HEAD 'v*' 2>/dev/null || true)
+	if [ -n "$$tag" ] && { [ "$$tag" != "v$$version" ] || ! grep -q "^## $$version - " CHANGELOG.md; }; then
+		echo "release: this commit has the tag $$tag, but the version is $$version, or CHANGELOG.md has no section of it (CONTRIBUTING.md)" >&2
+		exit 1
+	fi
 	rm -rf $(RELEASE)
 	mkdir -p $(RELEASE)
 	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) CFLAGS=-g0 STRAIT_REPOSITORY="$(REPOSITORY)"
@@ -172,14 +178,18 @@ COMPILE = "$$uv" pip compile --quiet --universal --python-version 3.11 --no-anno
 
 # What the tests use is as it always is; what Strait runs on is as old as requirements*.txt allow.
 OLDEST := tests/unit/engine tests/unit/wire tests/unit/config tests/unit/kafka tests/unit/cli tests/unit/launch tests/unit/page \
-	tests/airflow/test_dags.py tests/airflow/test_openapi.py tests/airflow/test_shared_dags.py tests/airflow/test_lineage.py tests/airflow/test_foreign_text.py
+	tests/broker/test_state_publisher.py tests/broker/test_control.py tests/broker/test_quarantine.py tests/broker/test_engine_copy.py \
+	tests/broker/test_group_sync.py tests/broker/test_audit.py tests/broker/test_security.py tests/e2e/test_run.py \
+	tests/airflow/test_dags.py tests/airflow/test_openapi.py tests/airflow/test_shared_dags.py tests/airflow/test_lineage.py \
+	tests/airflow/test_foreign_text.py tests/airflow/test_noticing.py tests/airflow/test_own_dags.py tests/e2e/airflow/test_dag.py
 
 .PHONY: oldest
 oldest: $(INSTALLED) ## Try the oldest versions that requirements*.txt allow, in .venv-oldest (15 minutes)
 	$(call step,oldest versions)
 	$(FIND_UV)
 	"$$uv" venv --quiet --allow-existing --python $(BIN)/python .venv-oldest
-	"$$uv" pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct -r requirements-dev.txt
+	# --upgrade also replaces what an earlier run has left there and is newer
+	"$$uv" pip install --quiet --python .venv-oldest/bin/python --upgrade --resolution lowest-direct -r requirements-dev.txt
 	"$$uv" pip install --quiet --python .venv-oldest/bin/python --no-deps --editable .
 	.venv-oldest/bin/python -m pytest -n0 $(or $(ARGS),$(OLDEST))
 	$(done)

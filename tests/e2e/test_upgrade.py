@@ -23,7 +23,7 @@ from support.links.foreground_run import Run, strait_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(1200)]
 
-BEFORE = "d2e60851"
+BEFORE_THE_FIRST_TAG = "d2e60851"
 """The commit that stands for the version before, until one is released and has a tag."""
 
 PAUSE_SECONDS = 0.05
@@ -32,14 +32,18 @@ PAUSE_SECONDS = 0.05
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `include` of the version before, which runs on the libraries of this one."""
-    asked = ["git", "archive", BEFORE, "include"]
-    archive = subprocess.run(asked, cwd=project_root(), capture_output=True, check=False)
+    tagged = _git("describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^").stdout.decode().strip()
+    archive = _git("archive", tagged or BEFORE_THE_FIRST_TAG, "include")
     if archive.returncode:
-        pytest.skip(f"this checkout has no commit {BEFORE}")
+        pytest.skip(f"this checkout has no commit {tagged or BEFORE_THE_FIRST_TAG}")
     folder = tmp_path_factory.mktemp("before")
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
         files.extractall(folder, filter="data")
     return folder / "include"
+
+
+def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", *words], cwd=project_root(), capture_output=True, check=False)
 
 
 @pytest.fixture

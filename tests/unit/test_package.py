@@ -1,13 +1,24 @@
-"""The package's metadata: what is given to setuptools by `setup.py`."""
+"""The package's metadata: its version, and what is given to setuptools by `setup.py`."""
 
 import runpy
 import sys
+import tomllib
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from strait import __version__
 from strait.config.home import project_root
+
+
+def test_the_package_and_the_provider_have_one_version() -> None:
+    package, provider = (
+        tomllib.loads((project_root() / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for folder in ("", "provider")
+    )
+    assert package["version"] == provider["version"] == __version__
+    assert provider["dependencies"] == [f"strait[airflow]=={__version__}"]
 
 
 @pytest.mark.parametrize(
