@@ -37,6 +37,10 @@ def bench(
     rounds: Annotated[
         int, typer.Option("--rounds", help="How often each empties each full topic, by turns; medians count.", min=1)
     ] = 3,
+    latency_seconds: Annotated[
+        float | None,
+        typer.Option("--latency-seconds", help="How long latency is measured of each, before --scale. Default: 30."),
+    ] = None,
     brokers: Annotated[
         int, typer.Option("--brokers", help="Of each cluster; each partition has a replica on all.", min=1)
     ] = 1,
@@ -50,7 +54,7 @@ def bench(
     """Let Strait and MirrorMaker 2 copy the same data on this machine and compare them."""
     copiers = tuple(COPIERS) if only is None else tuple(name for name in COPIERS if name == only.value)
     options = Options(
-        workloads=workloads.choose(workload or ()),
+        workloads=workloads.choose(workload or (), latency_seconds),
         copiers=copiers,
         # It knows one broker, and no TLS.
         relay=only in (None, Part.RELAY) and brokers == 1 and not tls,

@@ -39,6 +39,7 @@ Result = TypeVar("Result", DrainResult, LatencyResult)
 COPIERS = (mm2.NAME, strait_runner.NAME)
 _RELAY_BYTES = 8 * 10**9
 _REHEARSAL_SHARE = 0.5
+_REHEARSAL_SECONDS = 30.0
 _FIRST_ARRIVAL_SECONDS = 120.0
 _DISK_FACTOR = 3  # a workload's topic, its copy, and what is not deleted yet
 
@@ -73,6 +74,9 @@ def run(options: Options, steps: Steps) -> Results:
             "slots": [f"{each.name}: {each.slots}" for each in options.workloads if isinstance(each, Drain)],
             "slot_memory_mib": strait_runner.SLOT_MEMORY_MIB,
             "mm2_tasks": mm2.TASKS,
+            "latency_seconds": [
+                f"{each.seconds * options.scale:g}" for each in options.workloads if isinstance(each, Trickle)
+            ],
             "partitions": PARTITIONS,
             "brokers": options.brokers,
             "tls": options.tls,
@@ -238,7 +242,8 @@ class _Bench:
         """Measure the floor, the limit and each copier by turns, once each has run unmeasured: see `_rehearse`."""
         copiers = (*self._copiers, live_relay.NAME) if self._relay_bytes else self._copiers
         for copier in copiers:
-            self._trickle_with(copier, replace(workload, name=f"{workload.name}-rehearsal"))
+            short = min(workload.seconds, _REHEARSAL_SECONDS)
+            self._trickle_with(copier, replace(workload, name=f"{workload.name}-rehearsal", seconds=short))
         turns = self._by_turns((NO_COPIER, *copiers), lambda copier, _: self._trickle_with(copier, workload))
         self._results.latencies += map(LatencyResult.middle, turns)
 

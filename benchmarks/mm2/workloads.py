@@ -69,10 +69,14 @@ WORKLOADS: tuple[Workload, ...] = (
 )
 
 
-def choose(names: Sequence[str]) -> tuple[Workload, ...]:
-    """The workloads of these names in their usual order; all of them when no name is given. Raises ConfigError."""
+def choose(names: Sequence[str], latency_seconds: float | None = None) -> tuple[Workload, ...]:
+    """The workloads of these names in their usual order; all of them when no name is given. ``latency_seconds``: how
+    long latency is measured, if not as long as usual. Raises ConfigError."""
     known = [workload.name for workload in WORKLOADS]
     problems = [f"no workload is called {name!r}{did_you_mean(name, known)}" for name in names if name not in known]
     if problems:
         raise ConfigError("make bench", problems, hint=f"workloads: {', '.join(known)}")
-    return tuple(workload for workload in WORKLOADS if not names or workload.name in names)
+    chosen = (workload for workload in WORKLOADS if not names or workload.name in names)
+    if latency_seconds is None:
+        return tuple(chosen)
+    return tuple(replace(each, seconds=latency_seconds) if isinstance(each, Trickle) else each for each in chosen)

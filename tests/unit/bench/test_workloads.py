@@ -1,5 +1,7 @@
 """The workloads: found by name, scaled, and made of data that compresses as real data does."""
 
+from dataclasses import replace
+
 import cramjam
 import pytest
 
@@ -16,6 +18,14 @@ def test_no_name_means_all_and_the_order_is_always_the_same():
 def test_a_misspelt_name_is_answered_with_the_nearest():
     with pytest.raises(ConfigError, match="did you mean '100b-lz4'"):
         choose(["100b-lz5"])
+
+
+def test_latency_can_be_measured_for_longer():
+    usual = choose([])
+    longer = choose([], latency_seconds=1200.0)
+    assert longer[:-1] == usual[:-1]
+    assert isinstance(usual[-1], Trickle)
+    assert longer[-1] == replace(usual[-1], seconds=1200.0)
 
 
 def test_scaling_changes_the_amount_and_nothing_else():
