@@ -46,9 +46,14 @@ class ConfigError(StraitError):
     """The configuration is invalid. ``problems`` has one line for each correction to make."""
 
     def __init__(self, where: str, problems: Sequence[str], *, hint: str = "") -> None:
+        self.where = where
         self.problems = tuple(problems)
         text = f" {problems[0]}" if len(problems) == 1 else "\n  " + "\n  ".join(problems)
         super().__init__(f"{where}:{text}", hint=hint)
+
+    @property
+    def in_one_line(self) -> str:
+        return str(StraitError(f"{self.where}: {'; '.join(self.problems)}", hint=self.hint))
 
 
 class SetupError(StraitError):

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from strait.config.transform import Transform
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch.base import State
 from strait.state.schema import TopicPolicy
-from strait.state.transform import TopicTransform
 from strait.wire.records import Record
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -22,7 +20,7 @@ from support.kafka.rewriting import rewrite
 from support.links.audit_command import Command
 from support.links.handmade import publish
 from support.links.links import Link
-from support.links.transforms import Writer, assert_transformed, transform, transformed
+from support.links.transforms import Writer, assert_transformed, rule, transform, transformed
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -30,21 +28,6 @@ RECORDS = 4000
 PLAIN = 500
 FAULTS = {7: "missing", 50: "different", 51: "different", 90: "plain"}
 """Destination offset -> what is put in there."""
-
-
-def rule(topic: str, given: TopicTransform) -> dict[str, Any]:
-    """As it stands in a links file."""
-    fields = {"set": dict(given.set_fields), "drop": list(given.drop_fields), "rename": dict(given.rename_fields)}
-    made = {
-        "format": {"value": "json", "schema": given.json_schema},
-        "where": given.where,
-        "key": given.key,
-        "fields": fields,
-        "malformed": given.malformed,
-        "secrets": dict(given.secrets),
-    }
-    assert TopicTransform.of(Transform.model_validate_json(json.dumps(made))) == given
-    return {"match": topic, "transform": made}
 
 
 class Audited:

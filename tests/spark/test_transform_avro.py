@@ -5,6 +5,7 @@ import io
 import json
 import random
 import struct
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -18,7 +19,9 @@ from strait.state.schema import TopicPolicy
 from strait.state.transform import AvroFormat, TopicTransform
 from support.fixtures.waiting import eventually
 from support.kafka.records import Record, read_all
+from support.links.audit_command import Command
 from support.links.links import Link
+from support.links.transforms import rule
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -118,7 +121,18 @@ def stopped(link: Link) -> str:
         return next((row.detail for row in rows if row.reason == Reason.MALFORMED_RECORD), "")
 
 
-def test_avro_is_filtered_and_masked_and_stays_avro(link: Link) -> None:
+def audited(link: Link, folder: Path, made: TopicTransform) -> dict[str, Any]:
+    """The body of the certificate of an audit, with the followers' part of it."""
+    topics = {"include": [link.name], "rules": [rule(link.name, made)]}
+    settings = {
+        "clusters": {"a": link.source.client_properties, "b": link.destination.client_properties},
+        "links": {link.name: {"source": "a", "destination": "b", "pool": False, "topics": topics}},
+    }
+    body: dict[str, Any] = json.loads(Command(folder, settings)(link.name, "--replicas", "-o", "json"))["body"]
+    return body
+
+
+def test_avro_is_filtered_and_masked_and_stays_avro(link: Link, tmp_path: Path) -> None:
     rng = random.Random(5)
     produce(link, rng, 0, 3_000, 7, 9)
     link.publish(slots=1, policy=TopicPolicy(transform=transform(9, 7)))
@@ -136,3 +150,10 @@ def test_avro_is_filtered_and_masked_and_stays_avro(link: Link) -> None:
     )
     link.publish(slots=1, policy=TopicPolicy(transform=transform(12, 9, 7)))
     until_all_is_there(link)
+    link.publish(slots=1, policy=TopicPolicy(transform=transform(12, 9, 7)), stopped=True)
+    link.until_ended()
+    body = audited(link, tmp_path, transform(12, 9, 7))
+    assert (body["verdict"], body["unexplained"]) == ("explained", {}), body["differences"][:5]
+    assert body["records"] == body["by_record"] == link.copied()
+    counts = {(one["kind"], one["explained"]) for one in body["differences_by_kind"]}
+    assert counts == {("skipped", "left out by the rule"), ("missing", "quarantine: unresolved")}

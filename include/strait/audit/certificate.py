@@ -1,7 +1,7 @@
 """The certificate of an audit: the compared ranges, the method, the differences, and the limits. Pure.
 
 Two audits of the same ranges give the same ``body``. The times of the audit are outside of it. ``sha256`` is the hash of
-the body; the signature covers hash and times.
+the body; ``times_sha256`` and the signature cover this hash and the times.
 """
 
 import base64
@@ -86,14 +86,15 @@ def certificate(
         "not_covered": _not_covered(plan, partitions),
         "strait": __version__,
     }
-    times = {
+    times: dict[str, Any] = {
         "id": plan.id,
         "planned_at_ms": plan.planned_at_ms,
         "began_at_ms": began_at_ms,
         "ended_at_ms": ended_at_ms,
         "cpu_seconds": round(sum(one.cpu_seconds for one in everything), 3),
     }
-    return {"body": body, "times": times, "sha256": hash_of(body)}
+    found = {"body": body, "times": times, "sha256": hash_of(body)}
+    return found | {"times_sha256": hashlib.sha256(_signed_part(found)).hexdigest()}
 
 
 def hash_of(body: Mapping[str, Any]) -> str:
@@ -129,13 +130,26 @@ def problems(whole: object, public_pem: bytes | None = None) -> list[str]:
     found = []
     if hash_of(body) != whole.get("sha256"):
         found.append("the body does not match its hash: it was changed")
-    partitions = body.get("partitions")
-    for name in _SUMS if isinstance(partitions, list) else ():
-        if sum(one.get(name, 0) for one in partitions) != body.get(name):
-            found.append(f"{name} is not the sum of the partitions' {name}")
+    else:
+        found += _content_problems(body)
+    if hashlib.sha256(_signed_part(whole)).hexdigest() != whole.get("times_sha256"):
+        found.append("the times do not match their hash: they were changed")
     if public_pem is not None:
         found += _signature_problems(whole, public_pem)
     return found
+
+
+def _content_problems(body: Mapping[str, Any]) -> list[str]:
+    partitions = body.get("partitions")
+    counts = [body, *partitions] if isinstance(partitions, list) else []
+    if "verdict" not in body or not counts or not all(map(_has_sums, counts)):
+        return ["not a certificate of `strait audit`"]
+    sums = {name: sum(one[name] for one in counts[1:]) for name in _SUMS}
+    return [f"{name} is not the sum of the partitions' {name}" for name in _SUMS if sums[name] != body[name]]
+
+
+def _has_sums(part: object) -> bool:
+    return isinstance(part, dict) and all(isinstance(part.get(name), int) for name in _SUMS)
 
 
 def _signature_problems(whole: Mapping[str, Any], public_pem: bytes) -> list[str]:

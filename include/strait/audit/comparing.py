@@ -203,7 +203,8 @@ class _Comparison:
     def _gain(self, rows: Rows, j: int, *, doubles: bool) -> None:
         hole = self._source.hole_at(int(rows.numbers[j]))
         if hole:
-            self._add("deleted" if hole == "deleted" else "extra", NOWHERE, int(rows.offsets[j]), "source")
+            kind: Kind = "deleted" if hole == "deleted" else "unknown"
+            self._add(kind, NOWHERE, int(rows.offsets[j]), "source" if kind == "deleted" else "source: unreadable")
         else:
             left_out = self._source.left_out.get(int(rows.numbers[j]), NOWHERE)
             self._left.gain(rows, j, doubles=doubles and left_out == NOWHERE, left_out=left_out)
@@ -245,7 +246,7 @@ class _Comparison:
             self._add("missing", offset, NOWHERE, "not in the offset map")
 
     def _add(self, kind: Kind, source: int, copy: int, detail: str = "") -> None:
-        explained = self._explain(kind, source, copy) if kind not in ("deleted", "damaged") else ""
+        explained = self._explain(kind, source, copy) if kind not in ("deleted", "damaged", "unknown") else ""
         self._tally(Difference(kind, source, copy, 1, explained, detail))
 
     def _tally(self, found: Difference) -> None:

@@ -11,27 +11,31 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from strait.audit.chunks import Chunk
 from strait.audit.feed import Evaluated, Hole, Item, unreadable
-from strait.audit.reading import LogSide
+from strait.audit.findings import Difference
+from strait.audit.followers import FollowersRead, LeaderRead
 from strait.config.credentials import resolve
+from strait.engine.detour.avro import Decoded, values_of
 from strait.engine.detour.layout import AUDITED, Kind
 from strait.engine.detour.merging import merged
 from strait.engine.detour.rows import Place, binary, column_of, control_row, kinds_of, record_rows
 from strait.errors import ConfigError, CorruptBatch, StraitError
-from strait.model import TopicPartition
 from strait.text import plural
 from strait.wire.batch import CONTROL, LOG_APPEND_TIME, Batch, check, parse
-from strait.wire.columns import Columns, Opened, decode, encode, opened
+from strait.wire.columns import Column, Columns, Opened, decode, encode, opened, part_of
 from strait.wire.digests import Array, record_digests
 from strait.wire.legacy import read_legacy
 from strait.wire.records import build_batch, read_records
+
+if TYPE_CHECKING:
+    from strait.audit.task import Auditor
 
 ROW_BYTES = 4 << 20
 """Of records in one Arrow batch."""
@@ -42,8 +46,13 @@ _KIND, _OFFSET, _TIME, *_CONTENTS = (
 
 @dataclass
 class SourceRead:
-    """Result of reading the source for a chunk. ``records``: number that was handed in. ``error``: why it could not be read to
-    the end; empty: it was."""
+    """Result of reading the source for a chunk.
+
+    Attributes:
+        records: number that was handed in.
+        error: why it could not be read to the end; empty: it was.
+        followers: result of checking the followers, if these were to be checked.
+    """
 
     records: int = 0
     bytes: int = 0
@@ -51,21 +60,35 @@ class SourceRead:
     skipped: int = 0
     newest_ms: int = -1
     error: str = ""
+    followers: FollowersRead = field(default_factory=FollowersRead)
+
+    @classmethod
+    def of_json(cls, text: str) -> "SourceRead":
+        """Return the result whose `asdict` this is."""
+        found = json.loads(text)
+        differences = [Difference(*one) for one in found["followers"].pop("differences")]
+        return cls(**found | {"followers": FollowersRead(differences, **found["followers"])})
 
 
-def source_rows(chunk: Chunk, source: LogSide) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a chunk's source records, between a first and a last one. An error is in the last one."""
+def source_rows(chunk: Chunk, auditor: "Auditor") -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a chunk's source records, between a first and a last one. Any error is in the last one: Spark would run
+    the task again without limit."""
     read = SourceRead()
+    source, (leader, _) = auditor.source_of(chunk), auditor.leaders_of(chunk)
     yield _control(Kind.BEGIN, pickle.dumps(chunk))
     try:
-        yield from _rows(chunk, source, read)
+        with closing(source.items(leader.place, leader.first, leader.end)) as items:
+            yield from _rows(chunk, leader.noting(items) if auditor.replicas else items, read, leader)
+        read.followers = auditor.check_source(leader)
     except StraitError as error:
         read.error = str(error)
+    except Exception as error:  # noqa: BLE001
+        read.error = f"{type(error).__name__}: {error}"
     read.skipped = source.skipped
-    yield _control(Kind.END, json.dumps(vars(read)).encode())
+    yield _control(Kind.END, json.dumps(asdict(read)).encode())
 
 
-def _rows(chunk: Chunk, source: LogSide, read: SourceRead) -> Iterator[pa.RecordBatch]:
+def _rows(chunk: Chunk, items: Iterable[Item], read: SourceRead, leader: LeaderRead) -> Iterator[pa.RecordBatch]:
     facts, (low, high) = chunk.facts, chunk.bounds[2:]
     transform = facts.transform
     assert transform is not None
@@ -76,17 +99,33 @@ def _rows(chunk: Chunk, source: LogSide, read: SourceRead) -> Iterator[pa.Record
             f"needs the secrets of transformation {transform.digest}", ["; ".join(error.problems)]
         ) from None
     place = Place(transform.number(facts.topic), facts.partition, ("key", "value"), secrets)
-    with closing(source.items(TopicPartition(facts.topic, facts.partition), low, high)) as items:
-        for found in _decoded(items, high, read):
-            if isinstance(found, Hole):
-                yield _control(Kind.HOLE, json.dumps(found._asdict()).encode())
-                continue
-            first, behind = np.searchsorted(found.offsets, (low, high)).tolist()
-            read.records += behind - first
-            if behind > first:
-                columns = found.columns
-                rows = record_rows(place, columns, found.offsets, kinds_of(transform, columns.values, len(columns)))
-                yield _with_headers(rows, binary(columns.headers, len(columns))).slice(first, behind - first)
+    decoded = None if transform.avro is None else Decoded(values_of(transform.avro))
+    for found in _decoded(items, high, read):
+        if isinstance(found, Hole):
+            if found.why == "damaged":
+                leader.damaged.add(found.first)
+            yield _control(Kind.HOLE, json.dumps(found._asdict()).encode())
+            continue
+        first, behind = np.searchsorted(found.offsets, (low, high)).tolist()
+        read.records += behind - first
+        if behind > first:
+            inside = _Group(found.offsets[first:behind], part_of(found.columns, first, behind))
+            for group, fields in [(inside, None)] if decoded is None else _with_fields(inside, decoded, facts.passed):
+                columns = group.columns
+                kinds = kinds_of(transform, columns.values, len(columns))
+                rows = record_rows(place, columns, group.offsets, kinds, fields)
+                yield _with_headers(rows, binary(columns.headers, len(columns)))
+
+
+def _with_fields(found: "_Group", decoded: Decoded, passed: int) -> Iterator[tuple["_Group", Column]]:
+    """Yield records in parts, with the fields of their values in Avro. A slot stops before a schema that its rule does not have, so
+    there may be one only at offsets that the link has not passed. Raises StraitError."""
+    for begin, part, fields in decoded.parts(found.columns, 0):
+        yield _Group(found.offsets[begin : begin + len(part)], part), fields
+    for row, why in decoded.unknown.items():
+        if found.offsets[row] < passed:
+            raise StraitError(f"the value at offset {found.offsets[row]} cannot be decoded: {why}")
+    decoded.unknown.clear()
 
 
 def _control(kind: Kind, description: bytes) -> pa.RecordBatch:
@@ -182,7 +221,7 @@ class EvaluatedSource:
             kind = _kind(rows)
             if kind == Kind.END:
                 self.ended = True
-                self.read = SourceRead(**json.loads(_description(rows)))
+                self.read = SourceRead.of_json(_description(rows).decode())
                 break
             yield Hole(**json.loads(_description(rows))) if kind == Kind.HOLE else self._evaluated(rows)
         if not self.ended or (not self.read.error and self._records != self.read.records):
@@ -211,10 +250,12 @@ class EvaluatedSource:
             transform = self.chunk.facts.transform
             assert transform is not None
             originals = Columns(chosen.column(_TIME).to_numpy(), *(column_of(chosen.column(at)) for at in _CONTENTS))
-            columns, _ = merged(transform, originals, np.arange(len(chosen)), chosen)
+            columns, bad = merged(transform, originals, np.arange(len(chosen)), chosen)
             batch = parse(memoryview(encode(columns, 0, len(chosen), 0)))
             timed = self.chunk.facts.timed
-            digests[copied] = record_digests(batch, timed=timed, strong=self.strong).digests
+            made = record_digests(batch, timed=timed, strong=self.strong).digests.copy()
+            made[list(bad)] = unreadable(len(bad), "source", strong=self.strong)
+            digests[copied] = made
         ahead = wanted & (offsets >= self.chunk.facts.passed)
         self.tail += int(ahead.sum())
         wanted &= ~ahead

@@ -15,6 +15,7 @@ Kind = Literal[
     "deleted",
     "foreign",
     "skipped",
+    "unknown",
 ]
 """
 missing: the source has the record, the destination does not.
@@ -26,13 +27,16 @@ damaged: a batch does not match its checksum, or cannot be read.
 deleted: retention removed the record on one side, so it cannot be compared.
 foreign: another producer wrote the record to the destination.
 skipped: the link's configuration excludes the record, since another link wrote it.
+unknown: the record cannot be compared, since the other side's log is damaged there.
 """
 
 MOST_DIFFERENCES = 1_000
 """Differences that one chunk lists; all of them are counted."""
 NOWHERE = -1
-NEUTRAL: frozenset[str] = frozenset({"deleted", "skipped"})
+NEUTRAL: frozenset[str] = frozenset({"deleted", "skipped", "unknown"})
 """Kinds that are no difference of contents, even without an explanation."""
+UNCOMPARED: frozenset[str] = frozenset({"deleted", "unknown"})
+"""Kinds of records that could not be compared."""
 
 
 class Difference(NamedTuple):
@@ -101,7 +105,7 @@ def verdict_of(counts: Mapping[tuple[Kind, str], int], *, complete: bool = True)
     """
     if unexplained(counts):
         return "different"
-    if not complete or any(kind == "deleted" and records for (kind, _), records in counts.items()):
+    if not complete or any(kind in UNCOMPARED and records for (kind, _), records in counts.items()):
         return "incomplete"
     return "explained" if any(counts.values()) else "equal"
 

@@ -5,7 +5,7 @@ the leader's batch with this offset. The latter is not checked if the topic is c
 separately.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class LeaderRead:
     end: int
     compacted: bool
     checksums: dict[int, int] = field(default_factory=dict)
-    damaged: Collection[int] = ()
+    damaged: set[int] = field(default_factory=set)
 
     def noting(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield the items, and note the batches among them."""

@@ -26,6 +26,10 @@ class Pair:
     copy_topic: str
     planned: PlannedTopic | None = None
 
+    @property
+    def is_itself(self) -> bool:
+        return self.topic == self.copy_topic
+
 
 @dataclass
 class Observed:

@@ -85,6 +85,10 @@ def plan_copies(ends: Ends, names: Mapping[str, str], request: AuditRequest, aud
     ]
     if missing:
         raise ConfigError("audit", missing)
+    if observed.source.cluster_id == observed.copy.cluster_id and (same := [one for one in pairs if one.is_itself]):
+        where = f"clusters {ends.source} and {ends.destination}"
+        problems = [f"are the same cluster, so topic {one.topic} would be compared with itself" for one in same]
+        raise ConfigError(where, problems, hint="correct the addresses, or name the copy with --copy-name")
     partitions = [
         _of_copies(observed, pair, number, request)
         for pair in pairs

@@ -71,6 +71,10 @@ class Auditor:
     def strong(self) -> bool:
         return self._settings.strong
 
+    @property
+    def replicas(self) -> bool:
+        return self._settings.replicas
+
     def close(self) -> None:
         for side in (self._source, self._copy):
             side.logs.__exit__(None, None, None)
@@ -88,7 +92,7 @@ class Auditor:
         whose records are transformed."""
         began, cpu = time.monotonic(), time.process_time()
         self._copy.compacted = chunk.facts.copy_compacted
-        tail, error, found, leaders = 0, "", Compared(), self._leaders(chunk)
+        tail, error, found, leaders = 0, "", Compared(), self.leaders_of(chunk)
         try:
             if evaluated is None:
                 found, tail = self._compared(chunk, leaders)
@@ -101,12 +105,11 @@ class Auditor:
         except StraitError as failure:
             error = str(failure)
         self._locate(chunk, found)
-        followers = FollowersRead() if error else self._checked(leaders, found)
-        if evaluated is not None and self._settings.replicas:
-            followers.unread.append("the source's followers of a transformed topic are not checked")
+        followers = FollowersRead() if error else self._checked(leaders, found, evaluated)
         return _result(chunk, found, followers, tail, error, time.monotonic() - began, time.process_time() - cpu)
 
-    def _leaders(self, chunk: Chunk) -> tuple[LeaderRead, LeaderRead]:
+    def leaders_of(self, chunk: Chunk) -> tuple[LeaderRead, LeaderRead]:
+        """Return the ranges that will be read from the leaders of source and destination."""
         facts, (_, _, first, end) = chunk.facts, chunk.bounds
         return (
             LeaderRead(TopicPartition(facts.topic, facts.partition), first, end, facts.source_compacted),
@@ -115,21 +118,30 @@ class Auditor:
             ),
         )
 
-    def _checked(self, leaders: tuple[LeaderRead, LeaderRead], found: Compared) -> FollowersRead:
+    def check_source(self, leader: LeaderRead) -> FollowersRead:
+        """Check the source's followers, if these are to be checked. ``leader``: as it was read, with its damaged batches."""
+        return self._check(leader, self._source, self._followers[0])
+
+    def _check(self, leader: LeaderRead, side: LogSide, followers: Followers) -> FollowersRead:
+        leader.end = min(leader.end, side.readable)
+        return followers.check(leader) if leader.checksums else FollowersRead()
+
+    def _checked(
+        self, leaders: tuple[LeaderRead, LeaderRead], found: Compared, evaluated: "EvaluatedSource | None"
+    ) -> FollowersRead:
         """Check the followers of the read partitions, and add their faults to the result."""
         whole = FollowersRead()
-        if not self._settings.replicas:
-            return whole
         damaged = [one for one in found.tally.differences if one.kind == "damaged"]
         for leader, side, followers in zip(leaders, (self._source, self._copy), self._followers, strict=True):
-            leader.end = min(leader.end, side.readable)
-            if leader.checksums:
-                leader.damaged = {one.source if side is self._source else one.copy for one in damaged}
-                read = followers.check(leader)
-                whole.unread += read.unread
-                whole.bytes += read.bytes
-                for difference in read.differences:
-                    found.tally.add(difference)
+            if evaluated is not None and side is self._source:
+                read = evaluated.read.followers
+            else:
+                leader.damaged.update(one.source if side is self._source else one.copy for one in damaged)
+                read = self._check(leader, side, followers)
+            whole.unread += read.unread
+            whole.bytes += read.bytes
+            for difference in read.differences:
+                found.tally.add(difference)
         return whole
 
     def _locate(self, chunk: Chunk, found: Compared) -> None:

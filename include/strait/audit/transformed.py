@@ -44,8 +44,6 @@ def of_transformed(
     """
     if one.moved_in is not None:
         return one.model_copy(update={"problem": "another tool had replicated records that no transformation made"})
-    if transform.avro is not None:
-        return one.model_copy(update={"problem": "its values are in Avro, which an audit does not evaluate yet"})
     base, _ = map_of.first
     began = min(run.source_base for run in runs if run.sequence_base == base)
     first = began if one.first == base else map_of.next_at_source(one.first).number

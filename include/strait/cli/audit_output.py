@@ -48,6 +48,7 @@ class Shown:
 def _progress_line(progress: AuditProgress) -> str:
     width = 20
     filled = round(progress.share * width)
+    state = "starting" if progress.state == "stopped" else progress.state  # of the run before it was resumed
     rate, left = progress.bytes_per_second(), progress.seconds_left()
     parts = [
         f"audit {progress.id}",
@@ -57,7 +58,7 @@ def _progress_line(progress: AuditProgress) -> str:
         plural(progress.unexplained, "difference") if progress.unexplained else "",
         f"{progress.failed:,} failed" if progress.failed else "",
     ]
-    return "  ".join(part for part in parts if part) if progress.chunks else f"audit {progress.id}  {progress.state}"
+    return "  ".join(part for part in parts if part) if progress.chunks else f"audit {progress.id}  {state}"
 
 
 def show_certificate(directory: str, whole: Mapping[str, Any]) -> None:

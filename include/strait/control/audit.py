@@ -105,6 +105,9 @@ class AuditRun:
             LaunchError: its application fails repeatedly, or reports that only a change of configuration helps.
             SetupError: this host lacks a prerequisite.
         """
+        if self.certificate() is not None:
+            return self._ended()
+        self._submit()
         ended = None
         try:
             ended = self._run(is_over)
@@ -114,9 +117,6 @@ class AuditRun:
         return ended
 
     def _run(self, is_over: Callable[[], bool]) -> Ended | None:
-        if self.certificate() is not None:
-            return self._ended()
-        self._submit()
         submissions = 1
         while not is_over():
             application = self._launcher.state(self._name)

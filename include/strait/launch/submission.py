@@ -89,9 +89,16 @@ class Submission:
 @contextmanager
 def locked(directory: Path, name: str) -> Iterator[None]:
     """Hold the lock of a name: one process at a time submits or stops its applications. The monitor and the health
-    check may act at the same time."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / f"{name}.lock").open("ab") as file:
+    check may act at the same time. Raises LaunchError: its file cannot be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        opened = (directory / f"{name}.lock").open("ab")
+    except OSError as error:
+        raise LaunchError(
+            f"application {name}: locking {error.filename}: {error.strerror}",
+            hint="check that STRAIT_HOME is writable and its disk has space",
+        ) from error
+    with opened as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -69,7 +69,9 @@ def _run(spec_path: Path, session: "Future[SparkSession]", asked_to_stop: thread
             _work(spec_path, session, asked_to_stop)
     except TooFewCores as error:
         return _last_words(str(error), EXIT_NEEDS_MORE_CORES)
-    except (ConfigError, _Final) as error:
+    except ConfigError as error:
+        return _last_words(error.in_one_line, EXIT_CONFIG)
+    except _Final as error:
         return _last_words(str(error), EXIT_CONFIG)
     except (StraitError, OSError) as error:
         return _last_words(str(error), EXIT_FAILED)

@@ -39,7 +39,7 @@ def source_rows(spec_path: str, settings: str, batches: Iterable[Any]) -> Iterat
     for batch in batches:
         for chunk in batch.column(0).to_pylist():
             one = pickle.loads(chunk)  # noqa: S301  of this audit's driver
-            yield from rows_of(one, auditor.source_of(one))
+            yield from rows_of(one, auditor)
 
 
 def compare_evaluated(spec_path: str, settings: str, batches: Iterable[Any]) -> Iterator[Any]:

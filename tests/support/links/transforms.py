@@ -11,6 +11,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from strait.config.transform import Transform
 from strait.embedded.kafka import Cluster
 from strait.state.reader import StateReader
 from strait.state.transform import TopicTransform
@@ -37,6 +38,25 @@ def transform(folder: Path, **changes: Any) -> TopicTransform:
         secrets={"salt": f"${{directory:{folder}:salt}}"},
     )
     return masking.model_copy(update=changes)
+
+
+def rule(topic: str, given: TopicTransform) -> dict[str, Any]:
+    """As it stands in a links file."""
+    fields = {"set": dict(given.set_fields), "drop": list(given.drop_fields), "rename": dict(given.rename_fields)}
+    of_format: dict[str, Any] = {"value": "json", "schema": given.json_schema}
+    if (avro := given.avro) is not None:
+        older = {int(number): text for number, text in avro.older.items()}
+        of_format = {"value": "avro", "schema": avro.schema_text, "schema_id": avro.schema_id, "older": older}
+    made = {
+        "format": of_format,
+        "where": given.where,
+        "key": given.key,
+        "fields": fields,
+        "malformed": given.malformed,
+        "secrets": dict(given.secrets),
+    }
+    assert TopicTransform.of(Transform.model_validate(made)) == given
+    return {"match": topic, "transform": made}
 
 
 def transformed(record: Record) -> Record | None:

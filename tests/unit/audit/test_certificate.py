@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from typer.testing import CliRunner
 
-from strait.audit.certificate import certificate, problems, signed
+from strait.audit.certificate import certificate, hash_of, problems, signed
 from strait.audit.findings import Difference
 from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan
 from strait.audit.publishing import record_of, results_of
@@ -95,6 +95,7 @@ def test_each_change_of_a_certificate_shows():
         ("body", "records"),
         ("times", "ended_at_ms"),
         ("sha256",),
+        ("times_sha256",),
         ("signature", "value"),
     ):
         changed = copy.deepcopy(whole)
@@ -103,6 +104,29 @@ def test_each_change_of_a_certificate_shows():
             inner = inner[step]
         inner[path[-1]] = 1 if path[-1].endswith("ms") or path[-1] == "records" else "AAAA"
         assert problems(changed, public), path
+        assert problems(changed) or path[0] == "signature", path
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"partitions": [1]},
+        {"partitions": [{"records": "a"}]},
+        {"partitions": {}},
+        {"records": "1"},
+        {"verdict": None},
+        {"partitions": []},
+    ],
+)
+def test_a_certificate_of_another_shape_is_refused_also_if_its_hash_is_right(changed, tmp_path):
+    body = {name: one for name, one in {**made(EQUAL)["body"], **changed}.items() if one is not None}
+    whole = {"body": body, "times": {}, "sha256": hash_of(body)}
+    assert problems(whole)
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps(whole))
+    shown = CliRunner().invoke(app, ["audit", "verify", str(file)])
+    assert (shown.exit_code, shown.exception) in [(1, None)] or isinstance(shown.exception, SystemExit)
+    assert "Traceback" not in shown.output
 
 
 def test_the_signature_is_of_one_key():

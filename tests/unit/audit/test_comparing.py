@@ -238,7 +238,7 @@ def test_what_retention_removes_meanwhile_is_deleted_not_missing(side):
     assert verdict_of(result.tally.counts) == "incomplete"
 
 
-def test_what_cannot_be_recognized_as_batches_is_damaged_and_its_records_are_missing():
+def test_what_cannot_be_recognized_as_batches_is_damaged_and_its_records_missing_or_unknown():
     chance = random.Random(5)
     _, offsets, source = source_log(600, chance, gaps=False)
     copy = list(passed(source, first_offset=SHIFT))
@@ -247,6 +247,10 @@ def test_what_cannot_be_recognized_as_batches_is_damaged_and_its_records_are_mis
     result = run(source, copy, pieces_of(offsets))
     lost = sum(batch.records for batch in gone)
     assert result.tally.counts == {("damaged", ""): 1, ("missing", ""): lost}
+    copy, lost = passed(source, first_offset=SHIFT), sum(batch.records for batch in source[7:9])
+    source[7:9] = [Hole(source[7].base_offset, source[8].next_offset, "damaged")]
+    result = run(source, copy, pieces_of(offsets))
+    assert result.tally.counts == {("damaged", ""): 1, ("unknown", ""): lost}, "not extra: the source may have them"
 
 
 def test_records_of_other_producers_are_foreign_and_shift_nothing():

@@ -1,6 +1,7 @@
 """Transformed topics are compared with what their rule makes of the source's records now: what it leaves out is counted, each
 fault is named with both offsets, and none is invented. Spark is a function here that decides row by row."""
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -12,7 +13,8 @@ import pytest
 
 from strait.audit.chunks import chunks_of
 from strait.audit.evaluating import evaluated_sources, source_rows
-from strait.audit.findings import NOWHERE
+from strait.audit.findings import NOWHERE, Difference
+from strait.audit.followers import Followers, FollowersRead
 from strait.audit.plan import AuditedPartition, OnRecord
 from strait.audit.task import LEFT_OUT, Auditor, TaskSettings
 from strait.audit.transformed import made_otherwise, of_transformed
@@ -70,6 +72,7 @@ class Log:
     """One side's log in memory."""
 
     skipped = 0
+    readable = 1 << 40
     compacted = False
     skipped_producers: frozenset[int] = frozenset()
 
@@ -80,8 +83,8 @@ class Log:
         yield from (one for one in self.batches if one.next_offset > first and one.base_offset < end)
 
 
-def auditor_of(source: Sequence[Batch], copy: Sequence[Batch], *, strong: bool = False) -> Any:
-    auditor: Any = Auditor(TaskSettings("a", {}, "b", {}, PRODUCER, {}, strong))
+def auditor_of(source: Sequence[Batch], copy: Sequence[Batch], *, strong: bool = False, replicas: bool = False) -> Any:
+    auditor: Any = Auditor(TaskSettings("a", {}, "b", {}, PRODUCER, {}, strong, replicas=replicas))
     auditor._source, auditor._copy = Log(source), Log(copy)
     auditor._locate = lambda *_: None  # asks brokers
     return auditor
@@ -132,7 +135,9 @@ class Case:
         headers = (("h", None),) if number % 3 else ()
         return Record(0, 1_700_000_000_000 + number, b"key %d" % number if number % 7 else None, value, headers)
 
-    def run(self, *, passed: int | None = None, chunk_records: int = 256, quarantined: bool = True) -> list[Any]:
+    def run(
+        self, *, passed: int | None = None, chunk_records: int = 256, quarantined: bool = True, replicas: bool = False
+    ) -> list[Any]:
         sources = [offset for offset, _ in self.kept]
         gaps = [Gap(n, here) for n, (there, here) in enumerate(pairwise(sources), 1) if here > there + 1]
         first = sources[0] if sources else 70
@@ -176,13 +181,11 @@ class Case:
             on_record=tuple(notes if quarantined else ()),
         )
         facts = of_transformed(facts, self.rule, begun, map_of, (0, self.end))
-        auditor = auditor_of(self.source, self._copied(), strong=self.chance.random() < 0.5)
+        auditor = auditor_of(self.source, self._copied(), strong=self.chance.random() < 0.5, replicas=replicas)
         return [
             result
             for chunk in chunks_of(facts, AuditRequest(), map_of)
-            for result in compared(
-                auditor, evaluated(source_rows(chunk, auditor.source_of(chunk)), self.chance, self.rule)
-            )
+            for result in compared(auditor, evaluated(source_rows(chunk, auditor), self.chance, self.rule))
         ]
 
     def _copied(self) -> list[Batch]:
@@ -278,7 +281,7 @@ def test_values_that_are_not_one_object_reach_spark_as_malformed() -> None:
     facts = AuditedPartition(topic="t", partition=0, copy_topic="t", transform=rule, source_to=3, source_end=3)
     run = plain_run(source_base=0, destination_base=0, sequence_base=0, sequence_end=0, transform=rule.digest)
     (chunk,) = chunks_of(facts.model_copy(update={"chunk_records": 10}), AuditRequest(), Translator([run]))
-    rows = pa.Table.from_batches(source_rows(chunk, auditor_of([batch_at(0, records, 0)], ()).source_of(chunk)))
+    rows = pa.Table.from_batches(source_rows(chunk, auditor_of([batch_at(0, records, 0)], ())))
     assert rows["__kind"].to_pylist() == [Kind.BEGIN, Kind.RECORD, Kind.MALFORMED, Kind.RECORD, Kind.END]
 
 
@@ -334,7 +337,12 @@ def test_a_damaged_batch_of_the_source_is_named_and_no_record_of_it_is_called_le
         decided(one.value)[0] for batch in case.source if batch is not case.source[at] for one in read_records(batch)
     ]
     assert counts["skipped", LEFT_OUT] == others.count(Kind.LEFT_OUT)
-    assert not any(kind == "missing" for kind, *_ in named(found))
+    inside = range(whole.base_offset, whole.next_offset)
+    copies = {number for number, (offset, _) in enumerate(case.kept) if offset in inside}
+    assert copies
+    assert named(found) == {("unknown", NOWHERE, number) for number in copies} | {
+        ("damaged", offset, NOWHERE) for offset in inside
+    }, "neither missing nor extra: nothing shows what the source had there"
 
 
 def test_without_the_secrets_nothing_is_compared(tmp_path: Any) -> None:
@@ -344,7 +352,7 @@ def test_without_the_secrets_nothing_is_compared(tmp_path: Any) -> None:
     run = plain_run(source_base=0, destination_base=0, sequence_base=0, sequence_end=0, transform=rule.digest)
     (chunk,) = chunks_of(facts.model_copy(update={"chunk_records": 1000}), AuditRequest(), Translator([run]))
     auditor = auditor_of(case.source, ())
-    (result,) = compared(auditor, evaluated(source_rows(chunk, auditor.source_of(chunk)), case.chance))
+    (result,) = compared(auditor, evaluated(source_rows(chunk, auditor), case.chance))
     assert result.verdict == "error"
     assert result.error.startswith(f"needs the secrets of transformation {rule.digest}: `salt`: ")
     assert "not evaluated" in auditor.compare(chunk).error
@@ -366,7 +374,7 @@ def test_rows_that_are_lost_on_the_way_are_an_error() -> None:
     )
     (chunk,) = chunks_of(facts, AuditRequest(), Translator([run]))
     auditor = auditor_of(case.source, ())
-    (result,) = compared(auditor, without_one(evaluated(source_rows(chunk, auditor.source_of(chunk)), case.chance)))
+    (result,) = compared(auditor, without_one(evaluated(source_rows(chunk, auditor), case.chance)))
     assert lost[0]
     assert "of 400 records of the source came back from Spark" in result.error
 
@@ -382,10 +390,118 @@ def test_records_of_another_rule_are_not_compared() -> None:
     )
 
 
-def test_a_topic_in_avro_is_not_compared_yet() -> None:
-    rule = RULE.model_copy(update={"avro": AvroFormat(schema_text='"int"')})
-    run = plain_run(source_base=0, destination_base=0, sequence_base=0, sequence_end=0, transform=rule.digest)
-    facts = AuditedPartition(topic="t", partition=0, copy_topic="t", source_end=100)
-    found = of_transformed(facts, rule, [run], Translator([run]), (0, 100))
-    assert found.problem == "its values are in Avro, which an audit does not evaluate yet"
-    assert not chunks_of(found, AuditRequest(), Translator([run]))
+AVRO_SCHEMA = json.dumps(
+    {
+        "type": "record",
+        "name": "Person",
+        "fields": [{"name": "id", "type": "long"}, {"name": "email", "type": ["null", "string"]}],
+    }
+)
+AVRO = TopicTransform(
+    avro=AvroFormat(schema_text=AVRO_SCHEMA, schema_id=7),
+    where="v.id % 2 = 0",
+    set_fields={"email": "'x'"},
+    malformed="quarantine",
+)
+
+
+def person(number: int, email: str | None, schema_id: int = 7) -> bytes:
+    """A framed value of the schema."""
+    long = bytes([number << 1 & 127]) if number < 64 else bytes([number << 1 & 127 | 128, number >> 6])
+    text = b"\0" if email is None else b"\2" + bytes([len(email) << 1]) + email.encode()
+    return b"\0" + schema_id.to_bytes(4, "big") + long + text
+
+
+def evaluated_avro(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """As the JVM does by the rule: it sees the fields only, and gives back those that are set."""
+    types = (pa.int32(), pa.int64(), *[pa.binary()] * 3, pa.int64(), *[pa.binary()] * 3)
+    for batch in rows:
+        made = []
+        for row in batch.to_pylist():
+            kind, fields = row["__kind"], None
+            if kind == Kind.RECORD and row["__fields"] is None:
+                kind = Kind.MALFORMED
+            elif kind == Kind.RECORD:
+                number = json.loads(row["__fields"])["id"]
+                kind = Kind.RECORD if number % 2 == 0 else Kind.LEFT_OUT
+                fields = b'{"email":1}' if number == 50 else b'{"email":"x"}'
+            originals = (row[name] for name in ("__ms", "key", "value", "__headers"))
+            made.append((int(kind), row["offset"], None, None, fields, *originals))
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*made, strict=True), types, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, list(AUDITED))
+
+
+def audit_of_avro(values: Sequence[bytes], copies: Sequence[tuple[int, bytes]], *, passed: int) -> Any:
+    """Compare one chunk. ``copies``: source offset and value of each copied record."""
+    source = [batch_at(0, [Record(0, 1_700_000_000_000, b"k", value, ()) for value in values])]
+    made = [Record(0, 1_700_000_000_000, b"k", value, ()) for _, value in copies]
+    copy = [batch_at(0, made, producer=(PRODUCER, 0))]
+    offsets = [offset for offset, _ in copies]
+    gaps = [Gap(n, here) for n, (there, here) in enumerate(pairwise(offsets), 1) if here > there + 1]
+    count = len(copies)
+    starts = {"source_base": offsets[0], "destination_base": 0, "sequence_base": 0, "transform": AVRO.digest}
+    packed = pack(gaps, sequence_base=0, source_base=offsets[0])
+    later = starts | {"source_base": passed, "destination_base": count, "sequence_base": count}
+    runs = [plain_run(**starts, sequence_end=count, gaps=packed), plain_run(**later, sequence_end=count)]
+    map_of = Translator(runs, count)
+    ends = {"end": count, "source_end": len(values), "copy_end": count, "chunk_records": 1000}
+    facts = AuditedPartition(topic="t", partition=0, copy_topic="t", **ends)
+    facts = of_transformed(facts, AVRO, runs, map_of, (0, len(values)))
+    (chunk,) = chunks_of(facts, AuditRequest(), map_of)
+    auditor = auditor_of(source, copy)
+    (result,) = compared(auditor, evaluated_avro(source_rows(chunk, auditor)))
+    return result
+
+
+def test_values_in_avro_are_compared_with_what_the_rule_makes_of_them() -> None:
+    values = [person(number, None if number % 3 else "a@b") for number in range(60)]
+    copies = [(number, person(number, "x")) for number in range(0, 60, 2) if number != 50]
+    plain = next(at for at, (number, _) in enumerate(copies) if number % 3 == 0 and number)
+    copies[plain] = (copies[plain][0], values[copies[plain][0]])
+    result = audit_of_avro(values, copies, passed=60)
+    assert not result.error
+    assert named([result]) == {("different", copies[plain][0], plain), ("missing", 50, NOWHERE)}, (
+        "one that was not masked, and one whose content the schema does not permit and nothing has on record"
+    )
+    assert {(kind, why): n for kind, why, n in result.counts}["skipped", LEFT_OUT] == 30
+
+
+def test_a_schema_that_the_rule_lacks_is_in_the_tail_or_an_error() -> None:
+    """The link stops there. If it has passed the value, it had the schema then, and nothing shows what it made of it."""
+    values = [*(person(number, "a") for number in range(10)), person(10, "a", 8), person(12, "a")]
+    copies = [(number, person(number, "x")) for number in range(0, 10, 2)]
+    stopped = audit_of_avro(values, copies, passed=10)
+    assert (stopped.error, named([stopped]), stopped.tail) == ("", set(), 2)
+    passed = audit_of_avro(values, copies, passed=12)
+    assert passed.verdict == "error"
+    assert "value at offset 10 cannot be decoded: it has schema ID 8" in passed.error
+
+
+def test_a_defect_while_the_source_is_read_is_an_error_of_its_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strait.audit.evaluating.decode", lambda _: [][0])
+    result, *_ = Case(9, records=100).run()
+    assert (result.verdict, result.error) == ("error", "IndexError: list index out of range")
+
+
+def test_followers_of_the_source_are_checked_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their faults come through Spark with the end of the chunk, and with the damage that the leader has itself."""
+    case = Case(8, records=300)
+    whole = case.source[3]
+    case.source[3] = flipped(whole, 8 * (len(whole.view) - 3))
+    seen: list[Any] = []
+
+    def check(followers: Any, leader: Any) -> FollowersRead:
+        if followers._side == "destination":
+            return FollowersRead(bytes=7)
+        seen.append(leader)
+        return FollowersRead([Difference("damaged", 75, NOWHERE, 2, detail="source; on broker 2")], ["broker 3"], 5)
+
+    monkeypatch.setattr(Followers, "check", check)
+    found = case.run(chunk_records=10_000, replicas=True)
+    (result,) = found
+    (leader,) = seen
+    assert leader.checksums == {one.base_offset: one.crc for one in case.source}
+    assert leader.damaged == {whole.base_offset}
+    assert (result.replica_bytes, result.unread) == (12, "broker 3")
+    assert ("damaged", 75, NOWHERE) in named(found)
+    assert case.run() and len(seen) == 1

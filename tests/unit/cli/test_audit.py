@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from strait.audit.progress import AuditProgress, read_progress
 from strait.cli import audit_output
 from strait.cli.main import app
-from strait.errors import ConfigError
+from strait.errors import ConfigError, LaunchError, SetupError
+from strait.launch.submission import locked
 
 CLUSTERS = {"a": {"bootstrap.servers": "localhost:1"}, "b": {"bootstrap.servers": "localhost:2"}}
 
@@ -69,3 +70,28 @@ def test_progress_that_cannot_be_read_is_unknown() -> None:
     assert read_progress(progress.model_dump_json().encode()) == progress
     assert read_progress(b"{") is None
     assert progress.seconds_left() is None and progress.bytes_per_second() is None
+
+
+def test_a_home_that_cannot_be_written_ends_the_audit_in_one_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = file.parent / "home"
+    home.mkdir()
+    (home / "audit-applications").write_text("a file where a directory has to be")
+    monkeypatch.setenv("STRAIT_HOME", str(home))
+    with pytest.raises(SetupError) as failed:
+        CliRunner().invoke(app, ["audit", "a-to-b", "-f", str(file)], catch_exceptions=False)
+    assert str(failed.value).startswith("audit: writing ") and "\n" not in str(failed.value)
+
+
+def test_a_lock_that_cannot_be_written_is_an_error_of_this_host(tmp_path: Path) -> None:
+    (tmp_path / "applications").write_text("")
+    with (
+        pytest.raises(LaunchError, match=r"application one: locking .*: File exists"),
+        locked(tmp_path / "applications", "one"),
+    ):
+        pass
+
+
+def test_several_problems_are_one_line_where_only_one_fits() -> None:
+    error = ConfigError("audit", ["cluster a has no topic x", "cluster b has no topic x"], hint="name another")
+    assert error.in_one_line == "audit: cluster a has no topic x; cluster b has no topic x (name another)"
+    assert ConfigError("audit", ["one"]).in_one_line == str(ConfigError("audit", ["one"]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from strait.audit.findings import NEUTRAL
 from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.task_result import ChunkResult
 from strait.control.audit_export import read_results
@@ -82,7 +83,7 @@ def _differences(results: Collection[ChunkResult]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for one in {one.key: one for one in results}.values():
         for difference in one.differences:
-            if not difference.explained and difference.kind not in ("deleted", "skipped"):
+            if not difference.explained and difference.kind not in NEUTRAL:
                 found.setdefault(one.topic, Counter())[difference.kind] += difference.records
     return found
 
