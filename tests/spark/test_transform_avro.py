@@ -13,6 +13,7 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
+from strait.avro.schema import stripped
 from strait.reasons import Reason
 from strait.state.reader import StateReader
 from strait.state.schema import TopicPolicy
@@ -52,7 +53,7 @@ PARSED = {number: fastavro.parse_schema(schema) for number, schema in SCHEMAS.it
 
 
 def transform(main: int, *older: int) -> TopicTransform:
-    texts = {number: json.dumps(SCHEMAS[number]) for number in (main, *older)}
+    texts = {number: stripped(json.dumps(SCHEMAS[number])) for number in (main, *sorted(older))}
     return TopicTransform(
         avro=AvroFormat(schema_text=texts.pop(main), schema_id=main, older={str(key): texts[key] for key in texts}),
         where="v.country <> 'US'",

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from strait.audit.ledger_rows import LedgerRow, with_rows
 from strait.audit.ledger_topic import Wanted
-from strait.audit.link_state import Ends
+from strait.audit.link_state import Ends, no_topic
 from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan, OnRecord
 from strait.audit.publishing import ResultLog
 from strait.config.audit import AuditRequest
@@ -127,7 +127,7 @@ def _problem(facts: ClusterFacts, topic: PlannedTopic, number: int) -> str:
     """Return the reason why the brokers' log of a partition is not as it was sent; "" if there is none."""
     copy = facts.topics.get(topic.destination)
     if copy is None:
-        return f"cluster {facts.name} has no topic {topic.destination}"
+        return no_topic(facts.name, topic.destination)
     if copy.topic_id not in ("", topic.destination_id):
         return f"topic {topic.destination} of {facts.name} is not the one that the link replicates"
     if number >= copy.partitions:

@@ -50,6 +50,10 @@ class LinkState:
     source_writers: Registrations
 
 
+def no_topic(cluster: str, name: str) -> str:
+    return f"cluster {cluster} has no topic {name}, or hides it from this principal, which needs DESCRIBE on it"
+
+
 def map_of(partition: AuditedPartition, state: LinkState) -> Translator | None:
     """Return the link's map of a partition; None if it has no entries."""
     planned = {topic.source: topic for plan in state.plans.values() for topic in plan.topics}

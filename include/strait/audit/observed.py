@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strait.audit.chunks import chunk_records
-from strait.audit.link_state import Ends
+from strait.audit.link_state import Ends, no_topic
 from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan
 from strait.config.audit import AuditRequest
 from strait.errors import StraitError, UnsupportedRequest
@@ -139,7 +139,7 @@ class Observed:
         for facts, place, side in ((self.source, here, "source"), (self.copy, there, "destination")):
             topic = facts.topics.get(place.topic)
             if topic is None:
-                return f"cluster {facts.name} has no topic {place.topic}"
+                return no_topic(facts.name, place.topic)
             if place.partition >= topic.partitions:
                 return f"topic {place.topic} of cluster {facts.name} has no partition {place.partition}"
             planned = pair.planned and getattr(pair.planned, f"{side}_id")

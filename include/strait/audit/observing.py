@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 
 from strait.audit.chunks import unknown_records
-from strait.audit.link_state import Ends, LinkState, moved_in, on_record, owner_of, read_link, skipped_before
+from strait.audit.link_state import Ends, LinkState, moved_in, no_topic, on_record, owner_of, read_link, skipped_before
 from strait.audit.observed import Observed, Pair
 from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.transformed import made_otherwise, of_transformed, refused_transforms
@@ -78,7 +78,7 @@ def plan_copies(ends: Ends, names: Mapping[str, str], request: AuditRequest, aud
     pairs = [Pair(*pair) for pair in names.items()]
     observed = Observed.of(ends, pairs, request)
     missing = [
-        f"cluster {facts.name} has no topic {name}"
+        no_topic(facts.name, name)
         for facts, side in ((observed.source, "topic"), (observed.copy, "copy_topic"))
         for name in (getattr(pair, side) for pair in pairs)
         if name not in facts.topics

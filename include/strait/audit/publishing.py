@@ -19,6 +19,13 @@ _WORST: Sequence[AuditVerdict] = ("equal", "explained", "incomplete", "different
 _AT_ONCE = 10_000
 
 
+def require_topics(cluster: Cluster, link: str) -> None:
+    """Create the topics for results if they are missing, before hours of work. Raises as `publish`."""
+    admin = Admin(*cluster)
+    ensure_compacted_topic(admin, link, naming.verified_topic(link))
+    ensure_kept_topic(admin, link, naming.audits_topic(link))
+
+
 def publish(cluster: Cluster, link: str, whole: Mapping[str, Any]) -> None:
     """Record a certificate's results. Raises ClusterUnavailable, NotAuthorized, StateError."""
     admin, record, topic = Admin(*cluster), record_of(link, whole), naming.audits_topic(link)

@@ -32,7 +32,7 @@ from strait.audit.link_state import Ends, LinkState, map_of, read_link
 from strait.audit.observing import plan_copies, plan_link, require_same_topics
 from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.progress import AuditProgress
-from strait.audit.publishing import publish
+from strait.audit.publishing import publish, require_topics
 from strait.audit.task_result import ChunkResult, Key, of_parquet, parquet
 from strait.config.app_spec import AppSpec
 from strait.config.audit import AuditJob
@@ -88,6 +88,8 @@ class _Audit:
             return
         self._show(AuditProgress(id=self._job.id, state="planning"), at_once=True)
         plan = self._plan()
+        if plan.link:
+            require_topics(self._destination, plan.link)
         chunks = self._chunks(plan)
         self._load()
         counts = {one.name: len(chunks(one)) for one in plan.partitions}
@@ -105,7 +107,7 @@ class _Audit:
             plan, self._results.values(), began_at_ms=self._began_ms, ended_at_ms=unix_ms(), chunks=counts
         )
         if plan.link:
-            publish(Cluster(self._spec.destination, self._spec.destination_name), plan.link, whole)
+            publish(self._destination, plan.link, whole)
         self._files.write("", "certificate.json", json.dumps(whole, indent=1).encode())
         self._show(self._progress("done", len(self._results)), at_once=True)
 
@@ -138,8 +140,11 @@ class _Audit:
         return lambda one: chunks_of(one, plan.request, _map(one, state))
 
     def _rows(self, wanted: Sequence[Wanted]) -> Rows:
-        there = Cluster(self._spec.destination, self._spec.destination_name)
-        return read_rows(self._session, self._job.ledger, there, self._spec.link, wanted)
+        return read_rows(self._session, self._job.ledger, self._destination, self._spec.link, wanted)
+
+    @property
+    def _destination(self) -> Cluster:
+        return Cluster(self._spec.destination, self._spec.destination_name)
 
     def _load(self) -> None:
         """Read the results of earlier starts."""

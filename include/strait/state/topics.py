@@ -188,7 +188,8 @@ def _look_at(admin: Admin, names: Set[str]) -> dict[str, TopicFacts]:
     raise ClusterUnavailable(
         admin.cluster,
         f"checking state topic {missing[0]}: it exists, but was not shown within {_SHOWN_SECONDS:g} s",
-        hint="a topic that was just made or deleted takes a moment; else see whether all brokers and the controller run",
+        hint="a topic that was just made or deleted takes a moment, and brokers hide it from a principal without DESCRIBE on it; else "
+        "see whether all brokers and the controller run",
     )
 
 

@@ -51,11 +51,12 @@ def rule(topic: str, given: TopicTransform) -> dict[str, Any]:
         "format": of_format,
         "where": given.where,
         "key": given.key,
-        "fields": fields,
+        "fields": {name: one for name, one in fields.items() if one},
         "malformed": given.malformed,
         "secrets": dict(given.secrets),
     }
-    assert TopicTransform.of(Transform.model_validate(made)) == given
+    made = {name: one for name, one in made.items() if one}
+    assert TopicTransform.of(Transform.model_validate_json(json.dumps(made))) == given
     return {"match": topic, "transform": made}
 
 
