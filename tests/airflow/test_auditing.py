@@ -56,7 +56,7 @@ def test_an_equal_link_is_reported_and_one_that_differs_fails_the_task(
     producer = Producer(link.destination.client_properties)
     producer.produce(topic_name, b"of somebody else", b"x", 1)
     assert producer.flush(60) == 0
-    with pytest.raises(AirflowFailException, match="verdict different, 1,000 records compared, 1 differences"):
+    with pytest.raises(AirflowFailException, match="verdict different, 1,000 records compared, 1 difference,"):
         audit(name, ASKED, "scheduled__2026-11-27T00:00:00+00:00", "2026-11-27")
     assert "'kind': 'foreign'" in caplog.text
     with pytest.raises(AirflowFailException, match="not a rate"):

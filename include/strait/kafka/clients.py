@@ -38,6 +38,14 @@ _LOGGER = logging.getLogger("strait.librdkafka")
 _LOGGER.addHandler(logging.NullHandler())
 
 
+_NO_CAUSES = {
+    # Reading with assign() uses no group, yet librdkafka queries for a coordinator and may be denied: harmless.
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    # It follows the error that is the cause. Clients before 2.16 report it 20 times a second, which would displace that.
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+}
+
+
 class Watch:
     """Errors that librdkafka reported outside of calls about one client's cluster; newest last.
 
@@ -57,8 +65,7 @@ class Watch:
         self._seen: deque[KafkaError] = deque(maxlen=20)
 
     def __call__(self, error: KafkaError) -> None:
-        # Reading with assign() uses no group, yet librdkafka queries for a coordinator and may be denied: harmless.
-        if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+        if error.code() not in _NO_CAUSES:
             self._seen.append(error)
         if self._hear is not None:
             self._hear(error)

@@ -97,9 +97,7 @@ def translate(
     seen = list(seen)
     cause = next((other for other in seen if is_credentials(other)), None)
     if cause is None and error.code() in _UNAVAILABLE and seen:
-        # The last error is often "all brokers are down", which names no cause; take the newest that does.
-        down = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
-        cause = next((other for other in reversed(seen) if other.code() != down), None)
+        cause = seen[-1]
     return _ours(cause or error, cluster, doing)
 
 

@@ -26,7 +26,8 @@ def summary(report: GroupSyncReport, now_ms: int) -> str:
     states = ", ".join(
         f"{count:,} {STATES[state].word if state in STATES else state}" for state, count in report.offsets.items()
     )
-    text = f"consumer groups: {report.in_sync:,} of {report.groups:,} in sync"
+    counted = f"{report.in_sync:,} of {report.groups:,} in sync" if report.groups else "none has committed an offset"
+    text = f"consumer groups: {counted}"
     text += f"; offsets: {states}" if states else ""
     text += f"; looked {max(0, now_ms - report.at_ms) / 1000:.1f} s ago"
     return f"{text}; now it cannot: {report.trouble}" if report.trouble else text

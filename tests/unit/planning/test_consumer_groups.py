@@ -20,8 +20,9 @@ from strait.planning.consumer_groups import (
     status_of,
     written,
 )
-from strait.planning.group_reports import most_urgent
+from strait.planning.group_reports import most_urgent, summary
 from strait.planning.plan.group_sync import planned_sync
+from strait.state.group_sync_records import GroupSyncReport
 from strait.state.translation import Translation
 
 COPY = TopicPartition("copy.t", 3)
@@ -289,6 +290,15 @@ def test_the_groups_that_need_a_person_most_are_named_first_and_not_all() -> Non
         "1 behind; 10 re-reads",
     ]
     assert len(found) == 20
+
+
+def test_the_last_look_at_the_groups_is_a_line() -> None:
+    figures = {"seconds": 0.1, "interval_seconds": 5, "groups": 0, "in_sync": 0, "committed": 0, "rereads": 0}
+    looked = GroupSyncReport.model_validate({"link": "l", "application": "a", "at_ms": 1_000, "offsets": {}, **figures})
+    assert summary(looked, 3_000) == "consumer groups: none has committed an offset; looked 2.0 s ago"
+    found = looked.model_copy(update={"groups": 2, "in_sync": 1, "offsets": {"ahead_of_copy": 3}})
+    text = "consumer groups: 1 of 2 in sync; offsets: 3 ahead of the copy; looked 2.0 s ago"
+    assert summary(found, 3_000) == text
 
 
 def test_a_group_is_described_in_words_and_says_nothing_twice() -> None:
