@@ -26,7 +26,7 @@ def spark_properties(
 
     Args:
         java_options: additional options for the driver's JVM.
-        evaluates: see `compiling`.
+        evaluates: see `evaluating`.
 
     Raises:
         SetupError: this machine has fewer cores than slots.
@@ -37,7 +37,8 @@ def spark_properties(
     }
     properties |= _local(name, slots) if spark.master == "local" else standalone_properties(slots, spark.master)
     own = own_properties(f'"-Dlog4j2.configurationFile={LOGGING}" "-Djava.io.tmpdir={scratch}" {java_options}')
-    return compiling(own | properties, evaluates=evaluates) | dict(spark.conf)
+    sockets = scratch if spark.master == "local" and len(os.fsencode(scratch)) <= _LONGEST_FOLDER else _SOCKETS
+    return evaluating(own | properties, evaluates=evaluates, sockets=sockets) | dict(spark.conf)
 
 
 def spark_environment(spark: Spark, scratch: Path) -> dict[str, str]:
@@ -83,14 +84,32 @@ def standalone_properties(slots: int, master: str) -> dict[str, str]:
 
 
 _QUICK = " -XX:TieredStopAtLevel=1"
+_YOUNG = " -XX:MaxNewSize=48m"
+_SOCKETS = Path("/tmp")  # noqa: S108  on each host; Spark gives sockets names of their own, and only their owner may connect
+_LONGEST_FOLDER = 64
+"""Bytes: Linux permits 107 for a socket's path, and Spark's names have 43."""
 
 
-def compiling(properties: Mapping[str, str], *, evaluates: bool) -> dict[str, str]:
-    """Return the properties of an application whose JVMs compile thoroughly if they evaluate expressions on records, which
-    triples their speed. JVMs that only schedule do not: it would cost seconds of CPU at each start."""
-    return {
-        name: value.replace(_QUICK, "") if evaluates and name.endswith(".defaultJavaOptions") else value
+def evaluating(properties: Mapping[str, str], *, evaluates: bool, sockets: Path = _SOCKETS) -> dict[str, str]:
+    """Return the properties of an application, changed if it evaluates expressions on records.
+
+    Its JVMs then compile thoroughly, which triples their speed. JVMs that only schedule do not: it would cost seconds of CPU
+    at each start. New objects get little memory: rows are needed for a moment, and however much there is would all be used.
+    And Python processes have Unix domain sockets: over TCP, the end of a small batch waits for the acknowledgment of its
+    beginning, tens of milliseconds at each step.
+
+    Args:
+        sockets: directory of the sockets, on each host.
+    """
+    if not evaluates:
+        return dict(properties)
+    thorough = {
+        name: value.replace(_QUICK, _YOUNG) if name.endswith(".defaultJavaOptions") else value
         for name, value in properties.items()
+    }
+    return thorough | {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": str(sockets),
     }
 
 

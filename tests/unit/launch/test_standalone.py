@@ -311,4 +311,15 @@ def test_jvms_compile_thoroughly_only_if_they_evaluate_expressions(evaluates):
     assert ("TieredStopAtLevel" in session["spark.executor.defaultJavaOptions"]) is not evaluates
     local = spark_properties(NAME, 1, Spark(), Path("/scratch"), "-Da=b", evaluates=evaluates)
     assert ("TieredStopAtLevel" in local["spark.driver.defaultJavaOptions"]) is not evaluates
+    assert ("MaxNewSize" in local["spark.driver.defaultJavaOptions"]) is evaluates
     assert local["spark.driver.defaultJavaOptions"].endswith(" -Da=b")
+
+
+def test_sockets_of_processes_that_evaluate_expressions_are_where_their_paths_fit():
+    enabled, folder = "spark.python.unix.domain.socket.enabled", "spark.python.unix.domain.socket.dir"
+    shared = "/tmp"  # noqa: S108
+    assert enabled not in spark_properties(NAME, 1, Spark(), Path("/scratch"))
+    assert session_properties(NAME, spec(slots=1).model_copy(update={"transforms": True}), SPARK)[folder] == shared
+    for scratch, expected in (("/" + 63 * "s", "/" + 63 * "s"), ("/" + 64 * "s", shared), ("/" + 32 * "ß", shared)):
+        found = spark_properties(NAME, 1, Spark(), Path(scratch), evaluates=True)
+        assert (found[enabled], found[folder]) == ("true", expected)

@@ -6,7 +6,7 @@ from strait.config.app_spec import Spec
 from strait.config.kubernetes_settings import Kubernetes
 from strait.config.links import Spark
 from strait.launch.kubernetes import names
-from strait.launch.properties import TASK_ATTEMPTS, compiling, own_properties
+from strait.launch.properties import TASK_ATTEMPTS, evaluating, own_properties
 
 IMAGE_ROOT = PurePosixPath("/opt/airflow")
 """Directory in the image that holds Strait's `include` and `spark_jobs`; see docker/Dockerfile."""
@@ -51,7 +51,7 @@ def kubernetes_properties(
         | _credentials(settings)
         | _executors(spec)
     )
-    return compiling(ours, evaluates=spec.evaluates) | dict(spark.conf)
+    return evaluating(ours, evaluates=spec.evaluates) | dict(spark.conf)
 
 
 def _credentials(settings: Kubernetes) -> dict[str, str]:

@@ -16,7 +16,7 @@ from strait.config.app_spec import Spec
 from strait.config.links import Spark
 from strait.launch import supervised
 from strait.launch.package import ENVIRONMENT
-from strait.launch.properties import LOGGING, compiling, own_properties, standalone_properties
+from strait.launch.properties import LOGGING, evaluating, own_properties, standalone_properties
 
 _OF_THE_JVM = (
     "spark.driver.cores",
@@ -35,7 +35,7 @@ _VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 def session_properties(name: str, spec: Spec, spark: Spark) -> dict[str, str]:
     """Return the properties that the application gives to its session."""
     ours = own_properties("") | standalone_properties(spec.slots, spark.master) | {"spark.app.name": name}
-    properties = compiling(ours, evaluates=spec.evaluates)
+    properties = evaluating(ours, evaluates=spec.evaluates)
     if spark.package is None:
         properties["spark.executorEnv.PYTHONPATH"] = _code()
     else:

@@ -8,7 +8,7 @@ from strait.config.spark import Spark
 from strait.config.yarn_settings import Yarn
 from strait.launch.applications import RESTART_LIMIT, RESTART_WINDOW_SECONDS
 from strait.launch.package import ENVIRONMENT
-from strait.launch.properties import TASK_ATTEMPTS, compiling, own_properties
+from strait.launch.properties import TASK_ATTEMPTS, evaluating, own_properties
 from strait.launch.yarn.replies import tag_of
 
 SPEC = "spec.json"
@@ -55,7 +55,7 @@ def yarn_properties(name: str, spec: Spec, spec_path: Path, spark: Spark, yarn: 
         }
         | _python(spark)
     )
-    return compiling(ours, evaluates=spec.evaluates) | dict(spark.conf)
+    return evaluating(ours, evaluates=spec.evaluates) | dict(spark.conf)
 
 
 def _python(spark: Spark) -> dict[str, str]:
