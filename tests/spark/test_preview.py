@@ -64,6 +64,29 @@ def test_recent_records_are_shown_before_and_after(clusters: Any, topic_name: st
     assert bad.before.value == b"{" and bad.after is None
 
 
+def test_records_of_a_divided_topic_are_shown_with_the_route_that_takes_them(clusters: Any, topic_name: str) -> None:
+    fill(clusters, topic_name, 3_000)
+    third, rare, rest = (f"{topic_name}.{name}" for name in ("third", "rare", "rest"))
+    routes = [{"when": "v.id % 3 = 0", "to": third}, {"when": "v.id IN (2001, 2002)", "to": rare}, {"to": rest}]
+    found = preview(clusters, topic_name, MASK | {"route": routes})
+    assert not found.refusal
+    kept = [number for number in range(2_000, 3_000) if number % 4 and number != 2_995]
+    wanted = {
+        2 * one.offset + one.partition: third if number % 3 == 0 else rare if number == 2_002 else rest
+        for one in found.records
+        if (number := 2 * one.offset + one.partition) in kept
+    }
+    assert {2 * one.offset + one.partition: one.to for one in found.records if one.result == "copied"} == wanted
+    assert {one.to for one in found.records if one.result != "copied"} == {""}
+    assert found.taken == {name: list(wanted.values()).count(name) for name in (third, rare, rest)}
+    assert found.taken[rare] == 1, "2001 is of the route before"
+    assert rare in {one.to for one in found.chosen}, "an old record, and the only one of its route"
+    assert all(one.after is not None and b"@example.com" in (one.after.value or b"") for one in found.chosen if one.to)
+    assert f"to {rare}: 1" in list(found.lines(hidden=False))
+    refused = preview(clusters, topic_name, MASK | {"route": [{"when": "rand() < 0.5", "to": third}, {"to": rest}]})
+    assert refused.refusal.startswith("route.when: Rand is not among")
+
+
 def test_what_cannot_be_shown_is_said(clusters: Any, topic_name: str) -> None:
     create(clusters.source, topic_name, 1)
     empty = preview(clusters, topic_name, MASK)
@@ -101,7 +124,7 @@ def test_values_in_avro_are_shown_as_json(clusters: Any, topic_name: str) -> Non
 def test_results_are_those_of_each_record() -> None:
     """Null is not the same as empty, and bytes that are no text stay as they are."""
     samples = [Sample(0, 1, 5, None, b""), Sample(0, 2, 5, b"", None), Sample(3, 1, 5, b"\xff", b"\xfe")]
-    found = evaluate("t", {"where": "coalesce(key, X'61') <> X'62'"}, samples, Spark())
+    found = evaluate({"t": {"where": "coalesce(key, X'61') <> X'62'"}}, samples, Spark())
     assert [(one.kind, one.key, one.value) for one in found.results] == [
         ("copied", None, b""),
         ("copied", b"", None),

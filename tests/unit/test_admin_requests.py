@@ -130,3 +130,16 @@ def test_an_offset_that_librdkafka_has_not_got_is_a_failure_and_no_number() -> N
     assert not outcomes.results
     assert "no answer" in str(outcomes.failures[place])
     assert admin(Client(end=-1))[0].offsets_since_each({place: 1}).results == {place: -1}  # no record is that young
+
+
+def test_routes_of_a_topic_are_its_partitions_on_the_source_asked_once() -> None:
+    client = Client(end=5)
+    places = [TopicPartition(name, 0) for name in ("t→a", "t→b", "u", "t")]
+    outcomes = admin(client)[0].offsets_each(places, "end")
+    assert outcomes.results == dict.fromkeys(places, 5)
+    assert [[(item.topic, item.partition) for item in request] for request in client.requests] == [
+        [("t", 0), ("u", 0)],
+    ]
+    times = {TopicPartition("t→a", 0): 1, TopicPartition("t→b", 0): 2}
+    assert admin(client)[0].offsets_since_each(times).results == dict.fromkeys(times, 5)
+    assert len(client.requests) == 3, "each has a time of its own"

@@ -240,6 +240,10 @@ class EvaluatedSource:
         if (kinds == Kind.UNKNOWN).any():
             raise StraitError("the transformation was not evaluated")
         self._records += len(kinds)
+        transform = self.chunk.facts.transform
+        assert transform is not None
+        if transform.malformed == "omit":  # the quarantine has them for the topic's first route
+            kinds = np.where(kinds == Kind.MALFORMED, int(Kind.LEFT_OUT), kinds)
         left_out = offsets[kinds == Kind.LEFT_OUT]
         self.left_out += len(left_out)
         copied = kinds == Kind.RECORD
@@ -247,8 +251,6 @@ class EvaluatedSource:
         wanted = kinds != Kind.LEFT_OUT
         digests = unreadable(len(kinds), "source", strong=self.strong).copy()
         if len(chosen):
-            transform = self.chunk.facts.transform
-            assert transform is not None
             originals = Columns(chosen.column(_TIME).to_numpy(), *(column_of(chosen.column(at)) for at in _CONTENTS))
             columns, bad = merged(transform, originals, np.arange(len(chosen)), chosen)
             batch = parse(memoryview(encode(columns, 0, len(chosen), 0)))

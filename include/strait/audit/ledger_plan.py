@@ -11,6 +11,7 @@ from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan, OnRecor
 from strait.audit.publishing import ResultLog
 from strait.config.audit import AuditRequest
 from strait.config.cluster import Cluster
+from strait.config.route_names import is_meant
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
@@ -86,9 +87,13 @@ def _topics(link: str, plans: Iterable[Plan], request: AuditRequest) -> list[Pla
     if not planned:
         raise ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
     for name in request.topics:
-        if name not in planned:
+        if not any(is_meant(name, topic) for topic in planned):
             raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, planned)}"])
-    return [topic for name, topic in sorted(planned.items()) if not request.topics or name in request.topics]
+    return [
+        topic
+        for name, topic in sorted(planned.items())
+        if not request.topics or any(is_meant(given, name) for given in request.topics)
+    ]
 
 
 def _observed(

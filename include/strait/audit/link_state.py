@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from strait.audit.plan import AuditedPartition, MovedIn, OnRecord
 from strait.config import naming
+from strait.config.route_names import topic_of
 from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
 from strait.state.moved_copies import clusters_left_out, end_of_copies
@@ -143,5 +144,5 @@ def skipped_before(
     cluster whose records the link does not copy; as `moved_in`."""
     left_out = clusters_left_out(topic.policy.copies, *ids)
     known = state.source_writers.moved_in()
-    end = end_of_copies(known, topic.source, topic.source_id, one.partition, left_out)
+    end = end_of_copies(known, topic_of(topic.source), topic.source_id, one.partition, left_out)
     return max(0, min(end, *(run.source_base for run in runs)) - one.source_start)

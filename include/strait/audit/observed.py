@@ -7,11 +7,13 @@ from strait.audit.chunks import chunk_records
 from strait.audit.link_state import Ends, no_topic
 from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan
 from strait.config.audit import AuditRequest
+from strait.config.route_names import topic_of
 from strait.errors import StraitError, UnsupportedRequest
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.cluster_facts import partition_bytes
 from strait.net.producers import ActiveProducer, active_producers
+from strait.planning.topics.routes import under_names
 from strait.state.schema import PlannedTopic
 from strait.waiting import unix_ms
 
@@ -46,7 +48,8 @@ class Observed:
     @classmethod
     def of(cls, ends: Ends, pairs: Sequence[Pair], request: AuditRequest) -> "Observed":
         source, copy = Admin(ends.source_properties, ends.source), Admin(ends.destination_properties, ends.destination)
-        here = source.observe({pair.topic for pair in pairs}.__contains__, CONFIGS)
+        names = {pair.topic for pair in pairs}
+        here = under_names(source.observe({*map(topic_of, names)}.__contains__, CONFIGS), names)
         there = copy.observe({pair.copy_topic for pair in pairs}.__contains__, CONFIGS)
         sources, copies = (
             _places(here, [pair.topic for pair in pairs]),

@@ -13,6 +13,7 @@ from strait.audit.observed import Observed, Pair
 from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.transformed import made_otherwise, of_transformed, refused_transforms
 from strait.config.audit import AuditRequest
+from strait.config.route_names import is_meant, topic_of
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError, StateError
 from strait.kafka.admin import Admin
@@ -46,12 +47,12 @@ def plan_link(
     if not planned:
         raise ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
     for name in request.topics:
-        if name not in planned:
+        if not any(is_meant(name, topic) for topic in planned):
             raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, planned)}"])
     pairs = [
         Pair(topic.source, topic.destination, topic)
         for topic in planned.values()
-        if not request.topics or topic.source in request.topics
+        if not request.topics or any(is_meant(name, topic.source) for name in request.topics)
     ]
     observed = Observed.of(ends, pairs, request)
     state = read_link(ends, link)  # after the logs' ends, so that it describes all records before them
@@ -104,7 +105,7 @@ def require_same_topics(ends: Ends, plan: AuditPlan) -> None:
         (ends.source_properties, ends.source, ("topic", "source_id")),
         (ends.destination_properties, ends.destination, ("copy_topic", "copy_id")),
     )[plan.request.relation == "ledger" :]:
-        before = {getattr(one, side[0]): getattr(one, side[1]) for one in plan.topics}
+        before = {topic_of(getattr(one, side[0])): getattr(one, side[1]) for one in plan.topics}
         now = Admin(properties, cluster).observe(before.__contains__).topics
         for name, topic_id in before.items():
             if topic_id and (name not in now or now[name].topic_id != topic_id):

@@ -8,6 +8,7 @@ from strait.cli.completing import topics_that_start_with
 from strait.cli.options import ByOption, ChosenLink, Output, OutputOption, link_command, myself
 from strait.cli.printing import echo
 from strait.cli.tables import plain_table
+from strait.config.route_names import is_meant, typed
 from strait.config.validation import did_you_mean
 from strait.control.acknowledging import acknowledge
 from strait.errors import ConfigError
@@ -42,11 +43,12 @@ def losses(
     changes nothing.
     """
     of = link.load()
+    topic = typed(topic)
     made = acknowledge(of, topic, by=by or myself(), reason=reason) if acknowledged else None
     with of.state("plan", "losses") as state:
         state.catch_up()
         pairs = zip(state.losses, state.loss_acknowledgements, strict=True)
-        found = [(loss, said) for loss, said in pairs if topic in ("", loss.topic)]
+        found = [(loss, said) for loss, said in pairs if not topic or is_meant(topic, loss.topic)]
         if topic and not found:
             _require_known(link.name, topic, state)
         trouble = state.trouble
@@ -71,7 +73,7 @@ def _require_known(link: str, topic: str, state: StateReader) -> None:
     known = {loss.topic for loss in state.losses}
     for plan in state.plans.values():
         known |= {item.source for item in plan.topics} | {item.topic for item in plan.waiting}
-    if topic not in known:
+    if not any(is_meant(topic, name) for name in known):
         problem = f"neither its plan nor its loss log has a topic {topic!r}{did_you_mean(topic, {*known, link})}"
         raise ConfigError(f"link {link}", [problem])
 

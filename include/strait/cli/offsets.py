@@ -25,6 +25,7 @@ from strait.cli.options import (
 from strait.cli.printing import write
 from strait.cli.tables import plain_table
 from strait.config.outline import link_names
+from strait.config.route_names import typed
 from strait.consumer_groups.offsets import Offsets
 from strait.errors import ConfigError
 from strait.model import TopicPartition
@@ -77,9 +78,10 @@ def translate(
         raise typer.BadParameter("name offsets as TOPIC-PARTITION:OFFSET, or a --group, or write CSV to standard input")
     places = _read_csv(sys.stdin) if from_input else [_parsed(word) for word in rest]
     offsets = Offsets.of(config, name)
-    if group is not None:
-        places += offsets.committed(group, on_destination=reverse).items()
+    if group is not None and not reverse:
+        places += offsets.committed(group).items()
     found = offsets.to_source(places) if reverse else offsets.to_destination(places)
+    found += offsets.back_to_source(group) if group is not None and reverse else []
     if output.structured:
         output.write([item.as_data() for item in found])
     elif from_input:
@@ -99,7 +101,7 @@ def _split(config: Path, link: str | None, words: list[str]) -> tuple[str, list[
 
 def _parsed(word: str) -> Place:
     place, _, offset = word.rpartition(":")
-    topic, _, partition = place.rpartition("-")
+    topic, _, partition = typed(place).rpartition("-")
     return _place(word, topic, partition, offset)
 
 

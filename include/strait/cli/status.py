@@ -23,6 +23,7 @@ from strait.cli.printing import echo
 from strait.cli.screen import keep_showing
 from strait.cli.tables import plain_table, print_left_out, print_reasons, print_status, shown
 from strait.config.outline import link_names
+from strait.config.route_names import is_meant
 from strait.control.link_status import LinkStatus, link_groups, link_status
 from strait.errors import ClusterUnavailable, StateError, StraitError
 from strait.planning.group_reports import summary
@@ -130,7 +131,7 @@ def _stuck(config: Path, links: Sequence[str], bound_seconds: float, topic: str 
             for name in links
             for group in link_groups(ConfiguredLink.load(config, name)).groups
             for place, why in group.stuck.items()
-            if topic is None or place[0] == topic
+            if topic is None or is_meant(topic, place[0])
         }
 
     until, stuck = time.monotonic() + bound_seconds, look()

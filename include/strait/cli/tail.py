@@ -26,6 +26,7 @@ from strait.cli.options import (
 from strait.cli.printing import confirm, echo
 from strait.cli.tables import plain_table
 from strait.cli.tail_copy import FromOption, copy, held_elsewhere, show_held
+from strait.config.route_names import is_meant
 from strait.config.validation import did_you_mean
 from strait.control import tail_export
 from strait.control.cut_transactions import cut_transactions
@@ -150,11 +151,15 @@ def drop(
 def _open(link: ChosenLink, topic: str | None, partition: int | None) -> tuple[TailReader, list[TailPart]]:
     name, reader = link.name, TailReader(link.load())
     known = {part.topic for part in reader.parts}
-    if topic is not None and topic not in known:
+    if topic is not None and not any(is_meant(topic, name) for name in known):
         raise ConfigError(f"link {name}", [f"its plan has no topic {topic!r}{did_you_mean(topic, known)}"])
     if not reader.resumption.stopped:
         echo(f"link {name} is not stopped: it copies these records while it runs", err=True)
-    chosen = [part for part in reader.parts if topic in (None, part.topic) and partition in (None, part.partition)]
+    chosen = [
+        part
+        for part in reader.parts
+        if (topic is None or is_meant(topic, part.topic)) and partition in (None, part.partition)
+    ]
     if partition is not None and not chosen:
         raise ConfigError(
             f"link {name}", [f"its plan has no partition {partition}" + (f" of {topic}" if topic else "")]

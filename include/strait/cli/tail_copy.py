@@ -20,6 +20,7 @@ from strait.cli.options import (
 from strait.cli.printing import confirm, echo
 from strait.cli.tables import plain_table
 from strait.config.links import load_link
+from strait.config.route_names import is_meant
 from strait.control.held_elsewhere import HeldRecords
 from strait.control.tail_copy import copy as copy_held
 from strait.control.tail_drop import Decision
@@ -75,7 +76,11 @@ def held_elsewhere(
     if other not in file.links:
         load_link(link.config, other)  # raises the error of an invalid one
     reader = HeldRecords(ConfiguredLink.of(file, link.name), other)
-    chosen = [one for one in reader.held if topic in (None, one.part.topic) and partition in (None, one.part.partition)]
+    chosen = [
+        one
+        for one in reader.held
+        if (topic is None or is_meant(topic, one.part.topic)) and partition in (None, one.part.partition)
+    ]
     return reader, chosen
 
 

@@ -28,7 +28,7 @@ from strait.config.settings import Copies, Name, Settings
 from strait.config.spark import Spark, Standalone
 from strait.config.start_offset import Start
 from strait.config.topics import BackfillBudget, Budget, Naming, NamingRule, Rule, Topics
-from strait.config.transform import Fields, Format, Transform, foreign_secrets
+from strait.config.transform import Fields, Format, Route, Transform, foreign_secrets
 from strait.config.validation import did_you_mean, read_yaml, validated
 from strait.config.yarn_settings import Yarn
 from strait.errors import ConfigError
@@ -55,6 +55,7 @@ __all__ = [
     "NamingRule",
     "Notifier",
     "Pool",
+    "Route",
     "Rule",
     "Settings",
     "Spark",

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from strait.config.links import Link, Naming
 from strait.config.patterns import FirstMatch, expanded, once_for_each
+from strait.config.route_names import is_route, topic_of
+from strait.config.routes import route_of, routes_of
 from strait.config.rules import rule_of
 
 STATE_PREFIX = "strait."
@@ -20,11 +22,17 @@ class Names:
         self._link = link
 
     def destination(self, topic: str) -> str | None:
-        """Return a source topic's destination name; None if no naming rule matches and `otherwise` is `refuse`.
+        """Return the destination name of a source topic or of a route; None if no naming rule matches and `otherwise` is
+        `refuse`, if the topic is divided into routes, or if the rules do not have the route.
 
         Raises:
             ConfigError: a regular expression takes too long.
         """
+        if is_route(topic):
+            route = route_of(self._link.topics, topic)
+            return None if route is None else route.destination
+        if routes_of(self._link.topics, topic):
+            return None
         naming = self._naming(topic)
         match naming.policy:
             case "alias":
@@ -55,7 +63,7 @@ class Names:
         if naming.policy != "alias":
             return False
         alias = self._link.destination if naming.destination_alias is None else naming.destination_alias
-        return alias in topic.split(naming.separator)[:-1]
+        return alias in topic_of(topic).split(naming.separator)[:-1]
 
     def _naming(self, topic: str) -> Naming:
         return rule_of(self._link.topics, topic).naming or self._link.naming

@@ -2,13 +2,15 @@
 
 from strait.config.links import Rule, Topics
 from strait.config.patterns import FirstMatch, once_for_each
+from strait.config.route_names import topic_of
 
 _NO_RULE = Rule(match=".*")
 
 
 def rule_of(topics: Topics, topic: str) -> Rule:
-    """Return the first rule that matches a source topic; if none does, a rule with the default settings."""
-    number = _first_rule(topics)(topic)
+    """Return the first rule that matches a source topic, or that of a route; if none does, a rule with the default
+    settings."""
+    number = _first_rule(topics)(topic_of(topic))
     return _NO_RULE if number is None else topics.rules[number]
 
 

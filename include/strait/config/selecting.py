@@ -8,6 +8,8 @@ from strait.config import naming
 from strait.config.consumer_groups import ConsumerGroups
 from strait.config.links import Link
 from strait.config.patterns import FirstMatch, once_for_each
+from strait.config.route_names import is_route, topic_of
+from strait.config.routes import route_of
 from strait.config.topics import Naming, Rule, Topics
 from strait.errors import ConfigError
 from strait.reasons import Reason
@@ -33,12 +35,16 @@ _lists = once_for_each(_Lists)
 
 
 def why_not(topics: Topics, name: str, *, internal: bool = False) -> Why | None:
-    """Return why a topic is not selected; None if it is. ``internal``: Kafka marks the topic as internal.
+    """Return why a topic or a route is not selected; None if it is. ``internal``: Kafka marks the topic as internal.
 
     Raises:
         ConfigError: a regular expression takes too long.
     """
     lists = _lists(topics)
+    if is_route(name):
+        route, name = name, topic_of(name)
+        if route_of(topics, route) is None:
+            return Why(Reason.NOT_SELECTED, f"the rule of topic {name} has no such route")
     if name not in lists.include and lists.regex(name) is None:
         return Why(Reason.NOT_SELECTED, "neither `topics.include` nor `topics.regex` matches")
     if internal or naming.is_never_copied(name):

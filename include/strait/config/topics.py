@@ -151,6 +151,17 @@ class Rule(Settings):
             raise ValueError("transform: needs `on_foreign: halt`; transformed records must be alone in their topic")
         return self
 
+    @model_validator(mode="after")
+    def _routes_fit(self) -> "Rule":
+        routes = () if self.transform is None else self.transform.route
+        if routes and self.naming is not None:
+            raise ValueError(
+                "naming: does not apply to a rule with `transform.route`, whose routes name the destination topics"
+            )
+        for route in routes:
+            check_replacement(self.match, route.to)
+        return self
+
 
 class BackfillBudget(Settings):
     """Limits of the backfill task group, in addition to those of the link and of its topics' classes."""

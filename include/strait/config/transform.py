@@ -123,6 +123,22 @@ class Fields(Settings):
         return self
 
 
+class Route(Settings):
+    """One destination topic of a divided source topic."""
+
+    when: Expression | None = Field(
+        None,
+        description="Condition for a record to take this route, in Spark SQL; a null is not true. Default: every record "
+        "that no route before it takes; then it must be the last.",
+    )
+    to: str = Field(
+        min_length=1,
+        max_length=500,
+        description="Name of the destination topic, to which `naming` does not apply. `\\1` or `\\g<name>` insert the text "
+        "of a capturing group of the rule's `match`.",
+    )
+
+
 class Transform(Settings):
     """Filter and changes that apply to each record of a topic on the way."""
 
@@ -144,6 +160,12 @@ class Transform(Settings):
         description="Action for a value that cannot be parsed: `stop` halts the partition there, `quarantine` notes the "
         "record's offset in the quarantine, without its content, and continues.",
     )
+    route: tuple[Route, ...] = Field(
+        (),
+        max_length=100,
+        description="Routes that divide the topic among several destination topics: a record goes to the first route whose "
+        "`when` is true, and nowhere if none is. Default: one destination topic, by `naming`.",
+    )
     secrets: Mapping[FieldName, str] = Field(
         default_factory=dict,
         description="Name -> reference to a file with a secret, `${directory:DIR:NAME}`. Expressions see it as `secret.NAME`.",
@@ -152,8 +174,16 @@ class Transform(Settings):
     @model_validator(mode="after")
     def _does_something(self) -> "Transform":
         problems = []
-        if self.headers == "keep" and (self.where, self.key, self.value, self.fields) == (None,) * 4:
-            problems.append("it changes nothing: set `where`, `key`, `value`, `fields` or `headers`")
+        divides = len(self.route) > 1 or any(route.when is not None for route in self.route)
+        if self.headers == "keep" and not divides and (self.where, self.key, self.value, self.fields) == (None,) * 4:
+            problems.append("it changes nothing: set `where`, `key`, `value`, `fields`, `headers` or `route`")
+        problems += [
+            f"route.{number + 1}: never gets a record, since route.{number} has no `when` and takes all that are left"
+            for number, route in enumerate(self.route[:-1])
+            if route.when is None
+        ]
+        names = [route.to for route in self.route]
+        problems += [f"route: two routes go to {name!r}" for name in sorted(set(names)) if names.count(name) > 1]
         if self.fields is not None:
             if self.format is None:
                 problems.append("fields: needs `format`, since the value must be parsed")
@@ -165,6 +195,11 @@ class Transform(Settings):
             problems.append("malformed: needs `format`; values that are not parsed cannot be malformed")
         if self.where is not None and uses_secret(self.where):
             problems.append(f"where: {WHY_NOT_IN_WHERE}")
+        problems += [
+            f"route.{number}.when: {WHY_NOT_IN_WHERE}"
+            for number, route in enumerate(self.route)
+            if route.when is not None and uses_secret(route.when)
+        ]
         problems += self._problems_of_avro()
         problems += [
             f"secrets.{name}: must be a reference such as ${{directory:/run/secrets:salt}}, never the secret itself"

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from strait.config.route_names import is_route
 from strait.model import TopicPartition
 from strait.planning.consumer_groups import SHARE, GroupOffset, GroupStatus, OffsetState
 from strait.state.compacted_topic import CompactedTopic
@@ -74,7 +75,8 @@ class Checkpoints:
         self._offset_syncs.read_on()
         changed = [status for status in found if self._written.get(status.group) != status.offsets]
         checkpoints = [item for status in changed for item in checkpoints_of(status)]
-        syncs = [OffsetSync(place, *pair) for place, pair in pairs.items()]
+        # An offset sync names one destination topic for a partition of the source, and routes have several.
+        syncs = [OffsetSync(place, *pair) for place, pair in pairs.items() if not is_route(place.topic)]
         written = self._offset_syncs.write({item.key(): item.value() for item in syncs})
         written += self._checkpoints.write({item.key(): item.value() for item in checkpoints})
         self._written |= {status.group: status.offsets for status in changed}

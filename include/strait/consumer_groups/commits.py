@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from strait.config.route_names import topic_of
 from strait.model import TopicPartition
 from strait.net import consumer_groups as net
 from strait.net import error_policy
@@ -53,7 +54,9 @@ def commits_of(status: GroupStatus, told: net.Offsets | int) -> net.Offsets:
     """Return the offsets to commit, with the consumer's metadata: Kafka Streams keeps its time there."""
     assert not isinstance(told, int)
     return {
-        item.target: net.Committed(item.to_offset, told[TopicPartition(item.topic, item.partition)].metadata or MARK)
+        item.target: net.Committed(
+            item.to_offset, told[TopicPartition(topic_of(item.topic), item.partition)].metadata or MARK
+        )
         for item in status.offsets
         if item.to_write and item.to_offset is not None
     }

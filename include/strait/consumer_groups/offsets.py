@@ -4,14 +4,15 @@ offsets = Offsets.of(Path("links.yaml"), "a-to-b")
 offsets.to_destination([(TopicPartition("orders", 3), 1_200)])
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
+from strait.config.route_names import is_route, place_of, topic_of
 from strait.config.validation import did_you_mean
+from strait.consumer_groups.translating import Known, lowest_of_routes, translation
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
@@ -21,39 +22,13 @@ from strait.state.reader import StateReader
 from strait.state.report_records import PartitionReport
 from strait.state.schema import OffsetMapping, Plan, PlannedTopic, finished_ends
 from strait.state.signing import Proof
-from strait.state.translation import Fit, Translation, Translator
+from strait.state.translation import Translation, Translator
 from strait.state.view import Kind
 
 _NOTHING: Mapping[TopicPartition, int] = {}
 _KINDS: tuple[Kind, ...] = ("plan", "reports", "map")
-_DETAILS = {
-    Fit.EXACT: "",
-    Fit.OVERLAP: "{:,} consumed records come after the first that was not",
-    Fit.AHEAD: "not known to be replicated up to there yet; the result is the end of the records that are",
-    Fit.BEFORE_START: "before the first replicated record, which is the result; no replicated record is skipped",
-    Fit.INEXACT: "the offset map cannot tell exactly; some records may be read again, none is skipped",
-}
 _EVERYTHING = 1 << 62
-_REBUILT = "the offset map was rebuilt, and does not know the records before this offset"
 _Last = tuple[Sequence[OffsetMapping], PlannedTopic, tuple[int, int] | None]
-
-
-class Known(NamedTuple):
-    """One partition of a link. ``target`` and ``start``: the partition on the other side, and the first offset that it
-    holds; ``translator``: None if the map has no entry for it; ``shared``: other producers may write to the
-    destination; ``doubt``: why the map's entries are not valid for it, "" if they are; ``over``: the source offset before
-    which its copy has ended, -1 if it has not."""
-
-    link: str
-    producer_id: int
-    topic: PlannedTopic
-    target: TopicPartition
-    start: int
-    report: PartitionReport | None
-    translator: Translator | None
-    shared: bool
-    doubt: str
-    over: int = -1
 
 
 class Offsets:
@@ -91,12 +66,22 @@ class Offsets:
         return cls(ConfiguredLink.load(path, link))
 
     def to_destination(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
-        """Return the destination's offset for each committed offset of a source partition, in the order given."""
+        """Return the destination's offset for each committed offset of a source partition, in the order given; of a topic
+        that is divided, one for each route."""
         return self._translate(committed, reverse=False)
 
     def to_source(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
         """Return the source's offset for each committed offset of a destination partition, in the order given."""
         return self._translate(committed, reverse=True)
+
+    def back_to_source(self, group: str) -> list[Translation]:
+        """Return the source's offset for each offset that a group has committed on the destination. Of a topic that is divided,
+        the lowest of its routes: the group would skip records of one of them otherwise.
+
+        Raises (besides): ConfigError if it has committed none for a topic of this link.
+        """
+        found = self.to_source(self.committed(group, on_destination=True).items())
+        return lowest_of_routes(found, {copy: topic for topic, copy in self.topics().items()})
 
     def topics(self) -> dict[str, str]:
         """Return the topics that the link replicates: name on the source -> name on the destination."""
@@ -137,7 +122,7 @@ class Offsets:
         cluster = (self._link.destination if on_destination else self._link.source).name
         with self._state("plan") as state:
             topics = _planned(state)
-        names = {topic.destination if on_destination else topic.source for topic in topics}
+        names = {topic.destination if on_destination else topic_of(topic.source) for topic in topics}
         found = {place: offset for place, offset in self._admin(side).committed(group).items() if place.topic in names}
         if not found:
             raise ConfigError(
@@ -149,13 +134,20 @@ class Offsets:
     def _translate(self, committed: Iterable[tuple[TopicPartition, int]], *, reverse: bool) -> list[Translation]:
         committed = list(committed)
         known = self.known({place for place, _ in committed}, reverse=reverse)
-        return [_translation(place, offset, known[place], reverse=reverse) for place, offset in committed]
+        routes: dict[TopicPartition, list[TopicPartition]] = {}
+        for name in sorted(known):
+            routes.setdefault(place_of(name), []).append(name)
+        return [
+            translation(name, offset, known[name], reverse=reverse)
+            for place, offset in committed
+            for name in ([place] if place in known else routes[place])
+        ]
 
     def known(
         self, places: Iterable[TopicPartition], *, reverse: bool, written: Mapping[TopicPartition, int] = _NOTHING
     ) -> dict[TopicPartition, "Known"]:
         """Return the content of the map and the reports on partitions of the source, or with ``reverse`` of the
-        destination.
+        destination. A partition of a topic that is divided is returned as each of its routes.
 
         The destination's log ends are queried before the map is read: map entries are acknowledged before the records
         that they describe are sent, so the map then covers each of these. ``written``: number of records of the link
@@ -167,6 +159,7 @@ class Offsets:
             planned = [(plan.producer_id, topic) for plan in state.plans.values() for topic in plan.topics]
             over = finished_ends(state.plans.values())
         by_name = {topic.destination if reverse else topic.source: (producer, topic) for producer, topic in planned}
+        places = places if reverse else [name for place in places for name in _routes(place, by_name)]
         topics = {place: _known(self._link.name, by_name, place.topic) for place in places}
         copies = {place: TopicPartition(topic.destination, place.partition) for place, (_, topic) in topics.items()}
         sources = {place: TopicPartition(topic.source, place.partition) for place, (_, topic) in topics.items()}
@@ -288,44 +281,14 @@ def _last_record(runs: Sequence[OffsetMapping], topic: PlannedTopic) -> tuple[in
     return Translator(runs, shared=shared, compacted=topic.policy.source_compacted).last_record()
 
 
+def _routes(place: TopicPartition, names: Collection[str]) -> list[TopicPartition]:
+    """Return the partition under its names in plans: those of its routes if its topic is divided."""
+    if place.topic in names or is_route(place.topic):
+        return [place]
+    return [place._replace(topic=name) for name in names if topic_of(name) == place.topic] or [place]
+
+
 def _known(link: str, topics: "Mapping[str, tuple[int, PlannedTopic]]", name: str) -> tuple[int, PlannedTopic]:
     if name not in topics:
         raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, topics)}"])
     return topics[name]
-
-
-def _translation(place: TopicPartition, offset: int, known: Known, *, reverse: bool) -> Translation:
-    target, translator = known.target.topic, known.translator
-    if known.doubt:
-        return Translation(*place, offset, target, None, str(Fit.UNKNOWN), known.doubt)
-    if translator is None:
-        detail = "no record of the partition has been replicated into the present topic"
-        return Translation(*place, offset, target, None, str(Fit.NOT_REPLICATED), detail, known.shared)
-    kept = -1 if reverse or known.report is None else known.report.log_start
-    if offset < kept:  # the group continues with the first record that the source still holds
-        there = _translation(place, kept, known, reverse=False)
-        detail = there.detail or f"the source has deleted offsets {offset} to {kept - 1}; the next record is the same"
-        return replace(there, offset=offset, detail=detail)
-    found = translator.to_source(offset) if reverse else translator.to_destination(offset)
-    if found.fit is Fit.UNKNOWN and found.offset > known.start:
-        return Translation(*place, offset, target, None, str(Fit.UNKNOWN), _REBUILT, known.shared)
-    if found.fit is Fit.UNKNOWN:
-        detail = f"records before offset {known.start} were deleted there; the result is the first that is left"
-        return Translation(*place, offset, target, known.start, str(Fit.DELETED), detail, known.shared)
-    made = result(place, offset, known, found.offset, found.fit, shared=known.shared)
-    if not reverse and 0 <= known.over < offset and not made.detail:
-        detail = f"after the end of the copy, source offset {known.over} by `until`; the result is that end"
-        return replace(made, detail=detail)
-    return made
-
-
-def result(
-    place: TopicPartition, offset: int, known: Known, to_offset: int, fit: Fit, *, shared: bool, rereads: int = 0
-) -> Translation:
-    """Return the translation with its detail; an offset before the first retained one is raised to that one."""
-    if to_offset < known.start:
-        detail = f"records from offset {to_offset} on were deleted there; the result is the first that is left"
-        to_offset, fit, rereads = known.start, Fit.DELETED, 0
-    else:
-        detail = _DETAILS[fit].format(rereads)
-    return Translation(*place, offset, known.target.topic, to_offset, str(fit), detail, shared, rereads)

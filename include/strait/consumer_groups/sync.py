@@ -12,9 +12,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from strait.config.route_names import topic_of
 from strait.config.validation import did_you_mean
 from strait.consumer_groups.commits import before_pending, commits_of, in_sync, of_others, refusals, with_mark_alone
-from strait.consumer_groups.observed import ABSENT, ObservedGroups, groups_of
+from strait.consumer_groups.observed import ABSENT, ObservedGroups, groups_of, names_of
 from strait.consumer_groups.offsets import Offsets
 from strait.consumer_groups.two_way import TwoWay
 from strait.errors import ConfigError
@@ -186,7 +187,7 @@ class GroupSync:
             elif isinstance(told, int):
                 refusals[name] = f"reading its offsets on {self._link.source.name}: {error_policy.name(told)}"
             else:
-                anew[name] = {place: item for place, item in told.items() if place.topic in observed.topics}
+                anew[name] = observed.synchronized(told)
         decided, present = self._decide(anew, refusals, observed)
         found = remembered | decided
         for name in found.keys() - remembered.keys():
@@ -230,8 +231,8 @@ class GroupSync:
             groups_of(self._destination),
             told,
             {group: plan.version for group, plan in plans.items()},
-            topics,
-            topics - self._leave,
+            {*map(topic_of, topics)},
+            names_of(topics - self._leave),
         )
 
     def _decide(
@@ -290,7 +291,7 @@ class GroupSync:
             include_moved=self._include_moved,
             take_over=self._take_over,
         )
-        outside = {place.topic for place in told} - set(observed.planned) if not isinstance(told, int) else set()
+        outside = {place.topic for place in told} - observed.planned if not isinstance(told, int) else set()
         return replace(found, outside=tuple(sorted(outside)))
 
     def _check(self, names: set[str], here: Mapping[str, GroupOnCluster]) -> None:

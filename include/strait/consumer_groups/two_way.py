@@ -15,7 +15,9 @@ from typing import NamedTuple, Self
 
 from strait.config import naming
 from strait.config.cluster import Cluster
-from strait.consumer_groups.offsets import Known, Offsets, result
+from strait.config.route_names import topic_of
+from strait.consumer_groups.offsets import Offsets
+from strait.consumer_groups.translating import Known, result
 from strait.errors import NotAuthorized, StateError
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
@@ -135,7 +137,9 @@ class TwoWay:
             return "", self._unread
         into_source, into_destination = (
             [writer for link in register if (writer := link.writer(topic))]
-            for register, topic in zip(self._registers, (known.topic.source, known.topic.destination), strict=True)
+            for register, topic in zip(
+                self._registers, (topic_of(known.topic.source), known.topic.destination), strict=True
+            )
         )
         there = next((one for one in into_destination if one.registration.producer_id == known.producer_id), None)
         if there is None or there.topic is None:

@@ -11,7 +11,7 @@ from strait.audit.plan import AuditPlan
 from strait.audit.task_result import ChunkResult, of_parquet
 from strait.control.tail import record_of
 from strait.errors import ConfigError, StateError
-from strait.kafka.reading import read_ranges
+from strait.kafka.reading import read_under_names
 from strait.model import TopicPartition
 from strait.state.tail_records import TailRecord
 
@@ -96,11 +96,9 @@ def records(
     for at_a_time in zip_longest(*stretches):
         chosen = dict(one for one in at_a_time if one is not None)
         spans = {place: (stretch[0][0], stretch[-1][1]) for place, stretch in chosen.items()}
-        for message in read_ranges(properties, cluster, spans):
-            record = record_of(message)
-            if any(
-                first <= record.offset < end for first, end in chosen[TopicPartition(record.topic, record.partition)]
-            ):
+        for place, message in read_under_names(properties, cluster, spans):
+            record = record_of(message, place)
+            if any(first <= record.offset < end for first, end in chosen[place]):
                 yield record
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from strait.config.route_names import is_route, topic_of
 from strait.consumer_groups.offsets import Offsets
 from strait.control.copy_ends import ends_of, look_at_copies
 from strait.control.move_in import GROWTH_SECONDS
@@ -137,6 +138,8 @@ def hand_over(link: ConfiguredLink, topic: str, owner: Owner, *, on: str, dry_ru
     source, destination = link.admin("source"), link.admin("destination")
     at = time.monotonic()
     found = positions(link)
+    if divided := next((item.topic for item in found if is_route(item.topic)), None):
+        raise ConfigError(f"link {link.name}", [f"topic {topic_of(divided)} is divided, which no other tool continues"])
     certain = _certain(link.name, found, source, destination)
     time.sleep(max(0.0, at + GROWTH_SECONDS - time.monotonic()))
     ends = ends_of(destination, [TopicPartition(item.destination, item.partition) for item in certain])

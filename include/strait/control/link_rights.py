@@ -3,7 +3,9 @@
 from collections.abc import Container, Iterator, Mapping, Set
 from typing import NamedTuple
 
+from strait.config.route_names import topic_of
 from strait.config.selecting import selects
+from strait.planning.topics.routes import with_routes
 from strait.planning.topics.selection import select
 from strait.state.link_handle import ConfiguredLink
 
@@ -33,15 +35,15 @@ def link_rights(link: ConfiguredLink) -> LinkRights:
     """
     source, destination = link.admin("source"), link.admin("destination")
     shared = source.cluster_id if link.source.properties == link.destination.properties else None
-    seen = source.observe(lambda _: False).topics
+    seen = with_routes(source.observe(lambda _: False), link.settings.topics, ()).topics
     names = select(link.name, link.settings, seen, shared_cluster_id=shared).names
     there = destination.partition_counts().keys() & set(names.values())
     lacking = [
         *(f"{topic} (source), which does not exist or needs DESCRIBE" for topic in _unseen(link, seen)),
-        *_lacking("source", SOURCE, source.rights(names.keys())),
+        *_lacking("source", SOURCE, source.rights({*map(topic_of, names)})),
         *_lacking("destination", DESTINATION, destination.rights(there)),
     ]
-    return LinkRights(len(names), tuple(lacking))
+    return LinkRights(len({*map(topic_of, names)}), tuple(lacking))
 
 
 def _unseen(link: ConfiguredLink, seen: Container[str]) -> Iterator[str]:

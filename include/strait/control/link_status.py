@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from strait.config.route_names import is_meant
+from strait.config.routes import routes_of
 from strait.config.validation import did_you_mean
 from strait.control.group_status import group_status
 from strait.control.needs import Needs
@@ -24,6 +26,7 @@ from strait.planning.status.notes import with_quarantined
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status
 from strait.planning.status.summary import LinkSummary, summary_of
+from strait.planning.topics.routes import with_routes
 from strait.planning.topics.selection import Selection, select
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import ConfiguredLink
@@ -106,11 +109,12 @@ class LinkStatus:
             (topic, number, why)
             for group in self.groups
             for (topic, number), why in group.stuck.items()
-            if not topics or topic in topics
+            if not topics or any(is_meant(given, topic) for given in topics)
         ]
         found = [f"slots that do not report: {', '.join(silent)}"] if silent else []
+        known = {row.topic for row in self.rows}
         found += [
-            f"topic {topic}: not in its plan" for topic in topics if topic not in {row.topic for row in self.rows}
+            f"topic {topic}: not in its plan" for topic in topics if not any(is_meant(topic, name) for name in known)
         ]
         found += [f"{topic if number is None else f'{topic}-{number}'}: {why}" for topic, number, why in stuck[:_NAMED]]
         found += [f"and {plural(len(stuck) - _NAMED, 'partition')} more"] if len(stuck) > _NAMED else []
@@ -160,7 +164,7 @@ def link_status(link: ConfiguredLink, topic: str | None = None) -> LinkStatus:
     if topic is None:
         return _with_left_out(found, link)
     known = {row.topic for row in found.rows}
-    if topic not in known:
+    if not any(is_meant(topic, name) for name in known):
         return replace(found, groups=(), left_out=(_why_not(link, topic, known),))
     return replace(found, groups=tuple(_only(group, topic) for group in found.groups))
 
@@ -221,7 +225,7 @@ def _with_quarantined(found: LinkStatus, link: ConfiguredLink) -> LinkStatus:
 
 
 def _only(group: Status, topic: str) -> Status:
-    return replace(group, partitions=tuple(row for row in group.partitions if row.topic == topic))
+    return replace(group, partitions=tuple(row for row in group.partitions if is_meant(topic, row.topic)))
 
 
 def _with_left_out(found: LinkStatus, link: ConfiguredLink) -> LinkStatus:
@@ -235,6 +239,7 @@ def _with_left_out(found: LinkStatus, link: ConfiguredLink) -> LinkStatus:
 
 def _why_not(link: ConfiguredLink, topic: str, known: Iterable[str]) -> PartitionStatus:
     wanted: Sequence[str] = sorted({*link.settings.topics.include, *known})
+    topic = next((one.name for one in routes_of(link.settings.topics, topic)), topic)
     row = explained(topic, _selection(link), wanted)
     if row is None:
         near = did_you_mean(
@@ -248,4 +253,5 @@ def _why_not(link: ConfiguredLink, topic: str, known: Iterable[str]) -> Partitio
 def _selection(link: ConfiguredLink) -> Selection:
     source = link.admin("source").observe(lambda _: False)
     shared = source.cluster_id if link.source.properties == link.destination.properties else None
-    return select(link.name, link.settings, source.topics, shared_cluster_id=shared)
+    topics = with_routes(source, link.settings.topics, ()).topics
+    return select(link.name, link.settings, topics, shared_cluster_id=shared)

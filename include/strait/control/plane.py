@@ -15,6 +15,7 @@ from strait.config.app_spec import AppSpec
 from strait.config.client_properties import STATE_KEY
 from strait.config.groups import DEFAULT_GROUP
 from strait.config.links import LinksFile, load_link
+from strait.config.route_names import topic_of
 from strait.config.selecting import selects
 from strait.control.executor import Done, harden_state_topics, perform, with_acls
 from strait.control.forecast import Clusters, Forecast, forecast
@@ -50,6 +51,7 @@ from strait.planning.topic_sync.configs import OBSERVED_CONFIGS, observed
 from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.sync import follows_acls
 from strait.planning.topics.retained import retained
+from strait.planning.topics.routes import with_routes
 from strait.state.link_handle import ConfiguredLink
 from strait.state.publisher import Publication
 from strait.state.reader import StateReader
@@ -266,9 +268,11 @@ class Control:
 
     def _observe_source(self) -> ClusterFacts:
         planned = self._planned
+        topics = set(map(topic_of, planned))
         facts = self._source.observe(
-            lambda topic: topic in planned or selects(self.link.topics, topic), observed(self.link)
+            lambda topic: topic in topics or selects(self.link.topics, topic), observed(self.link)
         )
+        facts = with_routes(facts, self.link.topics, {*planned, *(topic for topic, _ in self._state.runs)})
         return with_acls(self._source, facts) if follows_acls(self.link) else facts
 
     def _observe_destination(self, source: ClusterFacts) -> ClusterFacts:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from strait.avro.reading import NotAvro
 from strait.avro.values import Values
 from strait.config.links import Link
+from strait.config.route_names import destination_of, topic_of, typed
+from strait.config.routes import routes_of
 from strait.config.rules import rule_of
 from strait.config.selecting import selects
 from strait.errors import ConfigError
@@ -39,29 +41,37 @@ def preview(
         ConfigError: the link does not select the topic, or does not transform it.
         ClusterUnavailable, NotAuthorized, LaunchError, SetupError
     """
-    transform = TopicTransform.of(rule_of(link.topics, topic).transform)
+    topic = topic_of(typed(topic))
+    rule = rule_of(link.topics, topic).transform
     if not selects(link.topics, topic):
         raise ConfigError(f"link {handle.name}", [f"its `topics` do not select {topic!r}"])
-    if transform is None:
+    if rule is None:
         raise ConfigError(f"link {handle.name}", [f"its rules do not transform {topic!r}"])
+    routes = routes_of(link.topics, topic)
+    names = [one.name for one in routes] or [topic]
+    transforms = {name: made for name in names if (made := TopicTransform.of_topic(link.topics, name)) is not None}
+    first = transforms[names[0]]
     samples = recent(handle, admin, topic, progress)
-    values = None if transform.avro is None else transform.avro.values()
-    found = evaluate(topic, transform.model_dump(mode="json"), samples, link.spark, progress)
+    values = None if first.avro is None else first.avro.values()
+    wanted = {name: made.model_dump(mode="json") for name, made in transforms.items()}
+    found = evaluate(wanted, samples, link.spark, progress)
+    texts = (f"to {one.destination}: {transforms[one.name]}" for one in routes)
     return Preview(
         topic,
-        str(transform),
-        transform.malformed,
+        "; ".join(texts) or str(first),
+        rule.malformed,
         []
         if found.refused
-        else [_previewed(*pair, transform, values) for pair in zip(samples, found.results, strict=True)],
+        else [_previewed(*pair, first, values) for pair in zip(samples, found.results, strict=True)],
         found.refused,
         list(dict.fromkeys(f"{item.reason}: {item.detail}" for item in _halted(proposal, topic))),
-        list(transform.secrets),
+        list(first.secrets),
+        [one.destination for one in routes],
     )
 
 
 def _halted(proposal: Proposal, topic: str) -> Iterator[Change]:
-    return (change for place, change in proposal.survey.halted.items() if place.topic == topic)
+    return (change for place, change in proposal.survey.halted.items() if topic_of(place.topic) == topic)
 
 
 def _previewed(sample: Sample, result: Result, transform: TopicTransform, values: Values | None) -> Previewed:
@@ -70,7 +80,8 @@ def _previewed(sample: Sample, result: Result, transform: TopicTransform, values
     if result.kind == "copied":
         value = result.value if transform.value else _readable(result.value, values)
         after = Content(result.key, value, sample.headers if transform.headers == "keep" else ())
-    return Previewed(sample.partition, sample.offset, sample.timestamp_ms, result.kind, before, after)
+    place = sample.partition, sample.offset, sample.timestamp_ms
+    return Previewed(*place, result.kind, before, after, destination_of(result.name))
 
 
 def _readable(value: bytes | None, values: Values | None) -> bytes | None:

@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from strait.config.route_names import is_meant, topic_of, typed
 from strait.consumer_groups.offsets import Offsets
 from strait.control.group_status import group_status
 from strait.control.time_ends import ends_before
 from strait.model import TopicPartition, is_known_id
 from strait.planning.status.up_to import Ends, UpTo, by_topic, progress_text, topics_to_reach
+from strait.planning.topics.routes import under_names
 from strait.state.link_handle import ConfiguredLink
 from strait.text import utc
 from strait.waiting import unix_ms
@@ -63,7 +65,7 @@ class Reaching:
         self, link: ConfiguredLink, topics: Sequence[str], up_to: UpTo, *, lateness_seconds: float = 0.0
     ) -> None:
         self._link = link
-        self._topics = topics
+        self._topics = list(map(typed, topics))
         self._up_to = up_to
         self._lateness_ms = round(1000 * lateness_seconds)
         self._ends: Ends | None = up_to.ends or None
@@ -101,7 +103,12 @@ class Reaching:
         """Return the offsets of the moment on both clusters, once `look` has found nothing missing."""
         assert self._ends is not None
         copies = {topic.source: topic.destination for plan in self._state.plans.values() for topic in plan.topics}
-        planned = {place: end for place, end in self._ends.items() if place.topic in copies}
+        planned = {
+            TopicPartition(name, place.partition): end
+            for place, end in self._ends.items()
+            for name in copies
+            if is_meant(place.topic, name)
+        }
         with Offsets(self._link) as offsets:
             found = offsets.to_destination(planned.items())
         there = {TopicPartition(item.to_topic, item.partition): item.to_offset for item in found}
@@ -128,7 +135,7 @@ class Reaching:
     def _look_up(self, planned: Set[str], since_ms: int | None) -> Ends:
         admin = self._link.admin("source")
         wanted = {*self._topics, *planned}
-        facts = admin.observe(wanted.__contains__).topics
+        facts = under_names(admin.observe({*map(topic_of, wanted)}.__contains__), wanted).topics
         topics = topics_to_reach(self._link.name, self._topics, facts, planned & facts.keys())
         self._ids = {topic: facts[topic].topic_id for topic in topics}
         places = [TopicPartition(topic, number) for topic in topics for number in range(facts[topic].partitions)]
@@ -136,5 +143,5 @@ class Reaching:
 
     def _other(self, topic: Any) -> bool:
         """Whether the planned topic is not the one whose ends were looked up."""
-        now = self._ids.get(topic.source, "")
+        now = self._ids.get(topic.source) or self._ids.get(topic_of(topic.source), "")
         return is_known_id(now) and is_known_id(topic.source_id) and now != topic.source_id

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from strait.config.route_names import is_meant, typed
 from strait.control.pausing import Edited, edit
 from strait.planning.plan.draft import Draft
 from strait.planning.plan.pauses import Scope, pauses_of
@@ -25,15 +26,22 @@ def resolve(
         StateError: the link has no plan yet, or its state cannot be read.
         PlanConflict, ClusterUnavailable, NotAuthorized
     """
-    made = Decision(topic=topic, action=action, by=by, at_ms=unix_ms(), reason=reason)
+    at_ms = unix_ms()
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Mapping[str, Draft]]:
         plans = state.plans
         waiting = [item for plan in plans.values() for item in plan.waiting]
         begun = Begun.of(tuple(plans.values()), state.runs)
-        others = [item for item in decisions.decisions_of(plans.values()) if item.topic != topic]
-        wanted = (*others, *decisions.resolve(waiting, begun, made))
-        drafts = {group: _decided(Draft.of(plan), wanted, made) for group, plan in plans.items()}
+        held = {item.topic for item in waiting if item.reason in decisions.RESOLVABLE}
+        names = sorted(name for name in held if is_meant(topic, name)) or [
+            typed(topic)
+        ]  # all routes of a topic that wait
+        made = [Decision(topic=name, action=action, by=by, at_ms=at_ms, reason=reason) for name in names]
+        others = [item for item in decisions.decisions_of(plans.values()) if item.topic not in names]
+        wanted = [*others, *(found for one in made for found in decisions.resolve(waiting, begun, one))]
+        drafts = {group: Draft.of(plan) for group, plan in plans.items()}
+        for one in made:
+            drafts = {group: _decided(draft, wanted, one) for group, draft in drafts.items()}
         return Scope(topic), pauses_of(plans.values()), drafts
 
     return edit(link, change)

@@ -11,7 +11,7 @@ from strait.control.quarantine import Quarantine
 from strait.control.registration import writing_links
 from strait.control.resumption import ResumePoint, Resumption, resumption
 from strait.kafka.admin import Admin
-from strait.kafka.reading import read_ranges
+from strait.kafka.reading import read_under_names
 from strait.model import TopicPartition
 from strait.net.partition_logs import LoggedBatch, PartitionLogs
 from strait.planning.tail import TailPart, doubted, of_transformed, tail_part
@@ -84,9 +84,8 @@ class TailReader:
         ranges = {part.place: part.range for part in parts if part.has_offsets}
         skipped = self._copies(ranges)
         quarantined = self._quarantined if ranges else frozenset()
-        for message in read_ranges(*self.link.source, ranges):
-            record = record_of(message)
-            place = TopicPartition(record.topic, record.partition)
+        for place, message in read_under_names(*self.link.source, ranges):
+            record = record_of(message, place)
             if (*place, record.offset, record.timestamp_ms) in quarantined:
                 continue
             if not _within(skipped[place], record.offset):
@@ -164,11 +163,12 @@ def _known(point: ResumePoint) -> tuple[int | None, bool, str, int]:
     return point.offset, point.exact, point.detail, point.written
 
 
-def record_of(message: Message) -> TailRecord:
-    """Return a message of the source as a record of a tail."""
+def record_of(message: Message, place: TopicPartition) -> TailRecord:
+    """Return a message of the source as a record of a tail. ``place``: its partition in plans."""
     _, timestamp_ms = message.timestamp()
-    place = message.topic() or "", message.partition() or 0, message.offset() or 0
-    return TailRecord(*place, timestamp_ms, message.key(), message.value(), tuple(message.headers() or ()))
+    return TailRecord(
+        *place, message.offset() or 0, timestamp_ms, message.key(), message.value(), tuple(message.headers() or ())
+    )
 
 
 def _within(ranges: list[tuple[int, int]], offset: int) -> bool:

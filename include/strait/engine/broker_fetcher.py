@@ -14,6 +14,8 @@ from strait.engine.partition.partition import Partition
 QUIET_AT_LEAST = 200
 """This many quiet partitions justify a separate session."""
 MOVED_AT_ONCE = 1000
+LINES_OF_BROKER = 2
+"""Connections of one `BrokerFetcher`."""
 
 
 class BrokerFetcher:

@@ -47,10 +47,12 @@ class MadeBatch(NamedTuple):
 
 class Malformed(NamedTuple):
     """A record whose value cannot be parsed. ``unknown``: if its schema is not known, the reason; the partition then stops
-    regardless of the rule's `malformed`, since the rule lacks something rather than the record."""
+    regardless of the rule's `malformed`, since the rule lacks something rather than the record. ``kept``: it can be parsed and
+    the rule keeps it, but the schema does not permit its new value."""
 
     offset: int
     unknown: str = ""
+    kept: bool = False
 
 
 class Refusal(NamedTuple):

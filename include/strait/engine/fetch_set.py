@@ -301,7 +301,7 @@ class FetchSet:
         return self.session.knows(member.key if member.told else self._key(member.partition))
 
     def _key(self, partition: Partition) -> Key:
-        return partition.source_id if self._by_id else partition.topic, partition.number
+        return partition.source_id if self._by_id else partition.source_topic, partition.number
 
     def _tell(self, member: _Member) -> None:
         member.key = self._key(member.partition)

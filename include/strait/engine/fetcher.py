@@ -40,7 +40,7 @@ LIVE_BYTES = (1 << 18, 1 << 20)
 """Memory reserved for each fetcher in addition to its share, for small replies of partitions that are not lagging: they
 bypass any backlog. At least two of the smallest replies, since one may have to be rebuilt."""
 QUIET_LINE = 1
-"""Number of the connection to a broker that fetches the quiet partitions."""
+"""Number of the connection to a broker that fetches the quiet partitions; with routes, every odd number."""
 QUIET_MAX_WAIT_SECONDS = 1.0
 _NO_PAUSE_SECONDS = 1e-4
 _TROUBLE_SECONDS = 1.0  # between two updates of the reason on all partitions of an unreachable broker
@@ -90,7 +90,8 @@ class Fetcher:
         self._held_back = held_back
         self._share = pool.share()
         self._live_share = pool.share(borrows=False)
-        self._set = FetchSet(QUIET_MAX_WAIT_SECONDS if line == QUIET_LINE else MAX_WAIT_SECONDS)
+        self._is_quiet_line = line % 2 == QUIET_LINE
+        self._set = FetchSet(QUIET_MAX_WAIT_SECONDS if self._is_quiet_line else MAX_WAIT_SECONDS)
         self._without_id: set[Partition] = set()  # if there is one, all are requested by topic name
         self._waiting = False
         self._pause_until = 0.0
@@ -113,7 +114,7 @@ class Fetcher:
         part = self._pool.budget_bytes // (2 * max(1, fetchers))
         self.reply_bytes = self.share_of(self._pool.budget_bytes, max(1, fetchers), self._far)
         smallest, largest = LIVE_BYTES
-        self._share.guaranteed_bytes = part if fetchers and self._line != QUIET_LINE else 0
+        self._share.guaranteed_bytes = part if fetchers and not self._is_quiet_line else 0
         self._live_share.guaranteed_bytes = min(part, max(smallest, min(largest, part // 4))) if fetchers else 0
 
     def add(self, partition: Partition) -> None:
@@ -200,7 +201,7 @@ class Fetcher:
         """Return the share that provides memory for a reply, how many bytes the reply may have, and how many are
         reserved, 0 if none are available. If memory is short, only partitions that are not lagging are requested, in
         small replies."""
-        if self._line == QUIET_LINE:
+        if self._is_quiet_line:
             size = max(REPLY_BYTES[0], 1 << ((self._live_share.guaranteed_bytes // 2).bit_length() - 1))
             return self._live_share, size, self._live_share.expect(size)
         size = self.size_of(self._line_bytes_per_second)
@@ -311,7 +312,7 @@ class Fetcher:
             return
         answer = error_policy.answer(error_policy.FETCH, code)
         if answer.refresh:
-            self._source.refresh((partition.topic,))
+            self._source.refresh((partition.source_topic,))
         wait = random.uniform(*answer.wait_seconds)  # noqa: S311
         partition.block(
             answer.reason, f"fetch from {partition.cursor.offset}: {error_policy.name(code)}", self._loop.now + wait

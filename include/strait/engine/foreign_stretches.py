@@ -87,7 +87,7 @@ class ForeignStretches:
             by_leader: dict[int, list[_Proof]] = defaultdict(list)
             for proof in proofs:
                 partition = proof.ticket.partition
-                by_leader[self._source.leader(partition.topic, partition.number).node].append(proof)
+                by_leader[self._source.leader(*partition.source_place).node].append(proof)
             for leader, led in by_leader.items():
                 self._open += await self._with_source_ends(leader, led)
         except (RequestLost, ProtocolError):
@@ -118,7 +118,7 @@ class ForeignStretches:
     async def _with_source_ends(self, node: int, proofs: Sequence[_Proof]) -> list[_Proof]:
         """Return the proofs with the source's last stable offsets. A new leader does not report them before it knows
         all that was readable (KIP-207)."""
-        places = {(proof.ticket.partition.topic, proof.ticket.partition.number): proof for proof in proofs}
+        places = {proof.ticket.partition.source_place: proof for proof in proofs}
         epochs = {place: self._source.leader(*place).epoch for place in places}
         channel = await quiet_channel(self._loop, self._source, node)
         reply = await offsets.ask_offsets(self._loop, channel, places, offsets.LATEST, epochs, isolation=READ_COMMITTED)

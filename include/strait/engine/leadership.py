@@ -7,8 +7,10 @@ Metadata updates are applied topic by topic, only for topics that have changed.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
+from typing import NamedTuple
 
-from strait.engine.broker_fetcher import BrokerFetcher
+from strait.engine.broker_fetcher import LINES_OF_BROKER, BrokerFetcher
 from strait.engine.fetcher import Fetcher
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
@@ -21,10 +23,21 @@ from strait.net.cluster_client import ClusterClient
 from strait.reasons import Reason
 
 _NOBODY = -1
+_Key = tuple[str, int]
+
+
+class _Way(NamedTuple):
+    """A pair of connections to a source broker, with a fetch session each. ``number`` 0: the only one without routes."""
+
+    node: int
+    number: int
+
+
+_NO_WAY = _Way(_NOBODY, 0)
 
 
 class Leadership:
-    """One fetcher for each source broker, and one sender for each connection to a destination broker.
+    """One fetcher for each source broker, or for each route of a topic, and one sender for each connection to a destination broker.
 
     ``make_fetcher`` and ``make_sender`` get the broker and the number of the connection.
     """
@@ -46,10 +59,11 @@ class Leadership:
         self._replicas = replicas
         self._make_fetcher = make_fetcher
         self._make_sender = make_sender
-        self._by_source: dict[str, dict[int, Partition]] = defaultdict(dict)
-        self._by_destination: dict[str, dict[int, Partition]] = defaultdict(dict)
-        self._fetched_from: dict[Partition, int] = {}
-        self._fetchers: dict[int, BrokerFetcher] = {}
+        self._by_source: dict[str, dict[_Key, Partition]] = defaultdict(dict)
+        self._by_destination: dict[str, dict[_Key, Partition]] = defaultdict(dict)
+        self._fetched_from: dict[Partition, _Way] = {}
+        self._fetchers: dict[_Way, BrokerFetcher] = {}
+        self._places: dict[tuple[str, int], set[_Way]] = defaultdict(set)  # how each partition of the source is fetched
         self._senders: dict[tuple[int, int], Sender] = {}  # by broker and connection
         destination.interest.add(map_topic)
         self._fits = True
@@ -62,9 +76,9 @@ class Leadership:
         for partition in removed:
             self._drop(partition)
         for partition in added:
-            self._by_source[partition.topic][partition.number] = partition
-            self._by_destination[partition.destination][partition.number] = partition
-        sources, destinations = {item.topic for item in added}, {item.destination for item in added}
+            self._by_source[partition.source_topic][_key(partition)] = partition
+            self._by_destination[partition.destination][_key(partition)] = partition
+        sources, destinations = {item.source_topic for item in added}, {item.destination for item in added}
         self._source.interest |= sources
         self._destination.interest |= destinations
         if all(map(self._has_leaders, added)):  # a resumed partition need not wait for new metadata
@@ -112,11 +126,11 @@ class Leadership:
 
     def _drop(self, partition: Partition) -> None:
         for topics, topic, cluster in (
-            (self._by_source, partition.topic, self._source),
+            (self._by_source, partition.source_topic, self._source),
             (self._by_destination, partition.destination, self._destination),
         ):
-            if topics[topic].get(partition.number) is partition:
-                del topics[topic][partition.number]
+            if topics[topic].get(_key(partition)) is partition:
+                del topics[topic][_key(partition)]
             if not topics[topic]:
                 del topics[topic]
                 cluster.interest.discard(topic)
@@ -125,7 +139,7 @@ class Leadership:
 
     def _has_leaders(self, partition: Partition) -> bool:
         """Return whether both leaders are known from the last metadata."""
-        ends = (self._source, partition.topic), (self._destination, partition.destination)
+        ends = (self._source, partition.source_topic), (self._destination, partition.destination)
         return all((topic, partition.number) in cluster.leaders for cluster, topic in ends)
 
     def _assign_sources(self, topics: Iterable[str]) -> None:
@@ -148,7 +162,7 @@ class Leadership:
     def _move(self, partition: Partition) -> None:
         """Fetch a partition from another replica."""
         if partition in self._fetched_from:
-            leader = self._source.leader(partition.topic, partition.number)
+            leader = self._source.leader(*partition.source_place)
             self._fetch_from(self._replicas.node(partition, leader), partition)
             self._fits = False
 
@@ -160,18 +174,32 @@ class Leadership:
             fetcher.fit(used if fetcher.used else 0)
 
     def _fetch_from(self, node: int, partition: Partition) -> None:
-        before = self._fetched_from.get(partition, _NOBODY)
-        if node == before:
+        before = self._fetched_from.get(partition, _NO_WAY)
+        if node == before.node:
             return
-        if before != _NOBODY:
+        if before is not _NO_WAY:
             self._fetchers[before].remove(partition)
             del self._fetched_from[partition]
+            self._places[partition.source_place].discard(before)
+            if not self._places[partition.source_place]:
+                del self._places[partition.source_place]
         if node != _NOBODY:
-            fetcher = self._fetchers.get(node)
+            way = self._free_way(node, partition)
+            fetcher = self._fetchers.get(way)
             if fetcher is None:
-                fetcher = self._fetchers[node] = BrokerFetcher(partial(self._make_fetcher, node))
+                fetcher = self._fetchers[way] = BrokerFetcher(partial(self._make_fetcher_of, way))
             fetcher.add(partition)
-            self._fetched_from[partition] = node
+            self._fetched_from[partition] = way
+            self._places[partition.source_place].add(way)
+
+    def _free_way(self, node: int, partition: Partition) -> "_Way":
+        """Return a way by which no other partition of this slot fetches the same partition of the source: a fetch session has
+        each once, and each route reads from its own position."""
+        taken = self._places[partition.source_place]
+        return next(way for way in (_Way(node, number) for number in count()) if way not in taken)
+
+    def _make_fetcher_of(self, way: "_Way", line: int) -> Fetcher:
+        return self._make_fetcher(way.node, way.number * LINES_OF_BROKER + line)
 
     def _assign_destinations(self, topics: Iterable[str]) -> None:
         """Apply new metadata of these destination topics. If a leader has changed or a topic was recreated, the
@@ -191,7 +219,11 @@ class Leadership:
         self._recovery.reset(partition, None, detail, error_policy.SOON_SECONDS)
 
 
-def _all(topics: Mapping[str, Mapping[int, Partition]]) -> Iterator[Partition]:
+def _key(partition: Partition) -> _Key:
+    return partition.topic, partition.number
+
+
+def _all(topics: Mapping[str, Mapping[_Key, Partition]]) -> Iterator[Partition]:
     return (partition for partitions in topics.values() for partition in partitions.values())
 
 

@@ -81,7 +81,7 @@ class LoopFilter:
             self._loop.call_later(MISSING_SECONDS, self._look_again)
 
     async def _read_on(self, near: Partition) -> None:
-        await self._registry.read_on(self._source.leader(near.topic, near.number).node)
+        await self._registry.read_on(self._source.leader(*near.source_place).node)
 
     def _look_again(self) -> None:
         self._comes_again = False

@@ -77,14 +77,14 @@ class OpenTransactions:
         holders: dict[Partition, Holder | str] = {}
         by_leader: dict[int, list[Partition]] = defaultdict(list)
         for partition, _ in due:
-            by_leader[self._source.leader(partition.topic, partition.number).node].append(partition)
+            by_leader[self._source.leader(*partition.source_place).node].append(partition)
         for node, partitions in by_leader.items():
             for piece in pieces(partitions, AT_ONCE):
                 holders |= await self._holders(node, piece)
         known = await self._coordinated({one.producer_id for one in holders.values() if isinstance(one, Holder)})
         for partition, transaction in due:
             transaction.look_at = self._loop.now + LOOK_SECONDS
-            holder, place = holders[partition], (partition.topic, partition.number)
+            holder, place = holders[partition], partition.source_place
             transaction.detail = describe(place, partition.cursor.end, holder, known)
             found = known.get(holder.producer_id) if isinstance(holder, Holder) else None
             if found is not None and place in found.partitions:
@@ -96,10 +96,10 @@ class OpenTransactions:
         """Return the transaction's producer for each partition, or why it is unknown."""
         try:
             channel = await quiet_channel(self._loop, self._source, node)
-            found = await transactions.holders(self._loop, channel, [(one.topic, one.number) for one in partitions])
+            found = await transactions.holders(self._loop, channel, {one.source_place for one in partitions})
         except (RequestLost, ProtocolError) as error:
             return dict.fromkeys(partitions, str(error))
-        return {one: found.get((one.topic, one.number), "its leader does not describe it") for one in partitions}
+        return {one: found.get(one.source_place, "its leader does not describe it") for one in partitions}
 
     async def _coordinated(self, producer_ids: Collection[int]) -> dict[int, Coordinated]:
         """Return the transactions of these producers, as far as the source's brokers respond: the producers of one that

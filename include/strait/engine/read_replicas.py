@@ -82,11 +82,11 @@ class ReadReplicas:
 
     def prefer(self, partition: Partition, node: int) -> None:
         """Fetch the partition from this follower, which its leader has named."""
-        leader = self._source.leader(partition.topic, partition.number)
+        leader = self._source.leader(*partition.source_place)
         if self._refusing.get(leader.node):
             return  # it was named before
         if node == leader.node or node not in self._source.nodes:  # our metadata is outdated
-            self._source.refresh((partition.topic,))
+            self._source.refresh((partition.source_topic,))
             self._refuse(leader.node, UNKNOWN_SECONDS)
             return
         until = self._loop.now + self._expire_seconds * random.uniform(0.8, 1.0)  # noqa: S311
@@ -143,13 +143,15 @@ class ReadReplicas:
     async def _check(self, node: int, partitions: Iterable[Partition]) -> None:
         """Query a leader for the ends of its partitions, so that the lag is known although a follower may not know it,
         and a follower that lags is not waited for."""
-        places = {(partition.topic, partition.number): partition for partition in partitions}
+        places: dict[tuple[str, int], list[Partition]] = defaultdict(list)
+        for partition in partitions:
+            places[partition.source_place].append(partition)
         try:
             channel = await quiet_channel(self._loop, self._source, node)
             answers = offsets_of(await ask_offsets(self._loop, channel, places, LATEST, isolation=READ_COMMITTED))
         except (RequestLost, ProtocolError):
             return  # metadata will name another leader
-        for place, partition in places.items():
+        for place, partition in ((place, partition) for place, of_place in places.items() for partition in of_place):
             error, end = answers.get(place, (0, -1))
             following = self._following.get(partition)
             if following is None or error or end < 0 or following.leader.node != node:

@@ -53,7 +53,7 @@ class SourceEnds:
         by_leader: dict[int, list[Partition]] = defaultdict(list)
         for partition in self._rounds.due(self._loop.now, partitions):
             if partition.position.phase is Phase.REPLICATING:
-                by_leader[self._source.leader(partition.topic, partition.number).node].append(partition)
+                by_leader[self._source.leader(*partition.source_place).node].append(partition)
         for node, led in by_leader.items():
             if node >= 0:
                 run(self._look(node, led))
@@ -62,7 +62,7 @@ class SourceEnds:
         """Apply the ends of these partitions. The first query is that for the log's start, so that it is never beyond the
         others."""
         tickets = [partition.ticket() for partition in partitions]
-        epochs = {(one.topic, one.number): self._source.leader(one.topic, one.number).epoch for one in partitions}
+        epochs = {one.source_place: self._source.leader(*one.source_place).epoch for one in partitions}
         try:
             channel = await quiet_channel(self._loop, self._source, node)
             found = [
@@ -81,7 +81,7 @@ class SourceEnds:
             return  # the next round asks again
         for ticket in tickets:
             partition = ticket.partition
-            answers = [of_all.get((partition.topic, partition.number), (-1, -1)) for of_all in found]
+            answers = [of_all.get(partition.source_place, (-1, -1)) for of_all in found]
             if not ticket.is_current or any(error or offset < 0 for error, offset in answers):
                 continue
             log_start, end, high_watermark = (offset for _, offset in answers)

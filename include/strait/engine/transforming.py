@@ -119,6 +119,8 @@ class Transforming:
         if isinstance(made, Refusal):
             self._stop(partition, made.reason, made.detail)
             return
+        if transform.malformed == "omit":  # another route notes those that no route keeps
+            made = [one for one in made if isinstance(one, MadeBatch) or one.kept or one.unknown]
         stops = transform.malformed == "stop"
         malformed = next((one for one in made if isinstance(one, Malformed) and (stops or one.unknown)), None)
         if malformed is not None:

@@ -8,7 +8,8 @@ from confluent_kafka import OFFSET_INVALID, ConsumerGroupTopicPartitions, Isolat
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka import admin as kafka_admin
 
-from strait.errors import ClusterUnavailable, NotAuthorized
+from strait.config.route_names import in_layers, place_of, topic_of
+from strait.errors import ClusterUnavailable, NotAuthorized, StraitError
 from strait.kafka.alteration import Alteration, ConfigChange
 from strait.kafka.connection import CHANGES_AT_ONCE, DESCRIBED_AT_ONCE, OFFSETS_AT_ONCE, REQUEST_SECONDS, Outcomes
 from strait.model import ClusterFacts, TopicFacts, TopicPartition
@@ -55,7 +56,7 @@ class GroupMember(NamedTuple):
 
 class Admin(Alteration):
     """Constructed as a `Connection`, and raises as it does. However many items a call covers, each request has only as
-    many as a broker answers in time."""
+    many as a broker answers in time. A route's name is resolved to its topic on the source."""
 
     def observe(self, wanted: Callable[[str], bool], configs: Collection[str] | None = ()) -> ClusterFacts:
         """Return every topic's name and partition count; for wanted ones also the topic ID and their configurations.
@@ -142,9 +143,11 @@ class Admin(Alteration):
     def rights(self, topics: Collection[str]) -> dict[str, frozenset[str]]:
         """Return the operations that this principal is allowed on each topic, by Kafka's names; topics that the cluster
         does not describe to it are not included. Raises ClusterUnavailable."""
-        found = self._describe(sorted(topics), include_authorized_operations=True).unless_away().results
+        names = sorted({topic_of(name) for name in topics})
+        found = self._describe(names, include_authorized_operations=True).unless_away().results
         told = {name: topic.authorized_operations for name, topic in found.items() if topic is not None}
-        return {name: frozenset(item.name for item in items) for name, items in told.items() if items is not None}
+        rights = {name: frozenset(item.name for item in items) for name, items in told.items() if items is not None}
+        return {name: rights[topic_of(name)] for name in topics if topic_of(name) in rights}
 
     def offsets(self, partitions: Iterable[TopicPartition], where: Where) -> Mapping[TopicPartition, int]:
         """Return an offset of each partition, or raise for the first that has no answer."""
@@ -167,7 +170,8 @@ class Admin(Alteration):
 
     def first_since_each(self, times_ms: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, FirstRecord]:
         """The same, with the timestamp of that record."""
-        asked = {tp: kafka_admin.OffsetSpec.for_timestamp(time_ms) for tp, time_ms in times_ms.items()}
+        specs = {time_ms: kafka_admin.OffsetSpec.for_timestamp(time_ms) for time_ms in set(times_ms.values())}
+        asked = {tp: specs[time_ms] for tp, time_ms in times_ms.items()}
         return self._list_records(asked, IsolationLevel.READ_COMMITTED, "the offset at a time of {}")
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
@@ -201,6 +205,23 @@ class Admin(Alteration):
         return Outcomes({tp: first.offset for tp, first in found.results.items()}, found.failures)
 
     def _list_records(
+        self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
+    ) -> Outcomes[TopicPartition, FirstRecord]:
+        names: dict[tuple[TopicPartition, int], list[TopicPartition]] = {}
+        for name, spec in asked.items():  # routes of a partition get one answer, so of one moment
+            names.setdefault((place_of(name), id(spec)), []).append(name)
+        together = {of_place[0]: of_place for of_place in names.values()}
+        records: dict[TopicPartition, FirstRecord] = {}
+        failures: dict[TopicPartition, StraitError] = {}
+        for layer in in_layers(together):  # a request may name each partition once
+            found = self._records_there({there: asked[name] for there, name in layer.items()}, isolation, what)
+            for there, first in found.results.items():
+                records |= dict.fromkeys(together[layer[there]], first)
+            for there, error in found.failures.items():
+                failures |= dict.fromkeys(together[layer[there]], error)
+        return Outcomes(records, failures)
+
+    def _records_there(
         self, asked: Mapping[TopicPartition, Any], isolation: IsolationLevel, what: str
     ) -> Outcomes[TopicPartition, FirstRecord]:
         def ask(piece: list[TopicPartition]) -> Outcomes[TopicPartition, FirstRecord]:

@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPart
 
 from strait.config import naming
 from strait.config.cluster_identity import require_expected
+from strait.config.route_names import in_layers
 from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, ask, make_consumer
 from strait.model import TopicPartition as Partition
@@ -87,14 +88,28 @@ def first_records(
     Raises:
         ClusterUnavailable, NotAuthorized
     """
-    found: dict[Partition, Content] = {}
-    for message in read_ranges(properties, cluster, {place: (at, sys.maxsize) for place, at in places.items()}, found):
-        found[Partition(message.topic(), message.partition())] = _content(message)
-    return {place: found.get(place) for place in places}
+    firsts: dict[Partition, Content | None] = dict.fromkeys(places)
+    for layer in in_layers(places):
+        found: dict[Partition, Content] = {}
+        ranges = {there: (places[name], sys.maxsize) for there, name in layer.items()}
+        for message in read_ranges(properties, cluster, ranges, found):
+            found[Partition(message.topic(), message.partition())] = _content(message)
+        firsts |= {layer[there]: content for there, content in found.items()}
+    return firsts
 
 
 def _content(message: Message) -> Content:
     return Content(message.key(), message.value(), message.timestamp(), tuple(message.headers() or ()))
+
+
+def read_under_names(
+    properties: Mapping[str, str], cluster: str, ranges: Mapping[Partition, tuple[int, int]]
+) -> Iterator[tuple[Partition, Message]]:
+    """Yield the records as `read_ranges` does, each with its partition as ``ranges`` names it: routes of one topic have
+    separate ranges, and are read one after the other."""
+    for layer in in_layers(ranges):
+        for message in read_ranges(properties, cluster, {there: ranges[name] for there, name in layer.items()}):
+            yield layer[Partition(message.topic(), message.partition())], message
 
 
 def read_ranges(

@@ -40,11 +40,13 @@ class Sample(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result for a record; ``key`` and ``value``: those on the destination, None unless it is copied."""
+    """The result for a record; ``key`` and ``value``: those on the destination, None unless it is copied. ``name``: the topic
+    or route that copies it."""
 
     kind: Literal["copied", "left_out", "malformed"]
     key: bytes | None = None
     value: bytes | None = None
+    name: str = ""
 
 
 class Evaluated(NamedTuple):
@@ -60,16 +62,16 @@ def placeholder(secret: str) -> str:
 
 
 def evaluate(
-    topic: str,
-    transform: Mapping[str, Any],
+    transforms: Mapping[str, Mapping[str, Any]],
     samples: Sequence[Sample],
     spark: Spark,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Evaluated:
-    """Evaluate the transformation for these records of the topic, as the tasks of the link's slots do.
+    """Evaluate the transformations for these records of a topic, as the tasks of the link's slots do. At most one of them may
+    copy a record.
 
     Args:
-        transform: a `TopicTransform` as JSON.
+        transforms: the topic, or its routes -> a `TopicTransform` as JSON.
         progress: called about twice a second with the activity of the process.
 
     Raises:
@@ -77,28 +79,27 @@ def evaluate(
         SetupError: this host has no Spark or no Java.
     """
     request = {
-        "topic": topic,
-        "transform": dict(transform),
+        "transforms": [[name, dict(transform)] for name, transform in transforms.items()],
         "samples": [(one[:3], _text(one.key), _text(one.value)) for one in samples],
     }
     found = json.loads(_run(json.dumps(request).encode(), spark, progress))
-    results = [Result(kind, _bytes(key), _bytes(value)) for kind, key, value in found["results"]]
+    results = [Result(kind, _bytes(key), _bytes(value), name) for kind, key, value, name in found["results"]]
     return Evaluated(results, found["refused"])
 
 
-def requested(data: bytes) -> tuple[str, Mapping[str, Any], list[Sample]]:
-    """Return the topic, the transformation and the records of a request; in the process with Spark."""
+def requested(data: bytes) -> tuple[list[tuple[str, Mapping[str, Any]]], list[Sample]]:
+    """Return the transformations by topic or route, and the records of a request; in the process with Spark."""
     request = json.loads(data)
     samples = [
         Sample(partition, offset, at_ms, _bytes(key), _bytes(value))
         for (partition, offset, at_ms), key, value in request["samples"]
     ]
-    return request["topic"], request["transform"], samples
+    return [(name, transform) for name, transform in request["transforms"]], samples
 
 
 def answer(results: Iterable[Result], refused: str = "") -> bytes:
     """Return the result that the process with Spark writes."""
-    rows = [(one.kind, _text(one.key), _text(one.value)) for one in results]
+    rows = [(one.kind, _text(one.key), _text(one.value), one.name) for one in results]
     return json.dumps({"results": rows, "refused": refused}).encode()
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kafka.protocol.metadata import MetadataResponse
 
+from strait.config.route_names import topic_of
 from strait.errors import ClusterUnavailable, StraitError
 from strait.model import TopicPartition
 from strait.net.addresses import parse_addresses
@@ -116,7 +117,7 @@ class Replica(NamedTuple):
 def replicas(properties: Mapping[str, str], cluster: str, place: TopicPartition) -> list[Replica]:
     """Return the replicas of a partition, the leader's first. Raises ClusterUnavailable, NotAuthorized."""
     with any_broker(properties, cluster) as connection:
-        reply = metadata(connection, [place.topic])
+        reply = metadata(connection, [topic_of(place.topic)])
     addresses = _addresses(reply)
     found = [
         Replica(node, addresses.get(node), node == item.leader_id)

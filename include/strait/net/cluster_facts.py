@@ -16,6 +16,7 @@ from kafka.protocol.admin import (
     DescribeLogDirsResponse,
 )
 
+from strait.config.route_names import place_of
 from strait.errors import ClusterUnavailable, ProtocolError
 from strait.model import TopicPartition
 from strait.net import error_policy
@@ -39,14 +40,15 @@ def partition_bytes(
     """
     found: dict[TopicPartition, int] = {}
     for connection in _every_broker(properties, cluster):
-        for partition, size, _ in _on_disks(connection, sorted(partitions)):
+        for partition, size, _ in _on_disks(connection, sorted(set(map(place_of, partitions)))):
             found[partition] = max(size, found.get(partition, 0))
-    return found
+    return {name: found[place_of(name)] for name in partitions if place_of(name) in found}
 
 
 def log_directory(properties: Mapping[str, str], cluster: str, broker: Address, partition: TopicPartition) -> str:
     """Return the directory of this broker that holds its replica of a partition; "" if that may not be read. Raises as
     `partition_bytes`."""
+    partition = place_of(partition)
     with broker_at(properties, cluster, broker) as connection:
         found = [directory for _, _, directory in _on_disks(connection, [partition])]
     return f"{found[0]}/{partition}" if found else ""

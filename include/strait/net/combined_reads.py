@@ -66,8 +66,13 @@ class CombinedReads:
         return result
 
     def _send_all(self, channel: Channel) -> None:
-        for piece in pieces(self._asked.pop(channel), TOGETHER):
-            self._send(channel, piece)
+        asked = self._asked.pop(channel)
+        while asked:  # a request may name each partition once, and routes of a topic read the same one
+            once: dict[tuple[str, int], _Read] = {}
+            left = [one for one in asked if once.setdefault((one.topic, one.partition), one) is not one]
+            for piece in pieces(list(once.values()), TOGETHER):
+                self._send(channel, piece)
+            asked = left
 
     def _send(self, channel: Channel, reads: Sequence[_Read]) -> None:
         by_name = any(not any(one.topic_id) for one in reads)

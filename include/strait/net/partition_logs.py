@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 
 from kafka.protocol.consumer import ListOffsetsResponse
 
+from strait.config.route_names import place_of
 from strait.errors import ClusterUnavailable, CorruptBatch, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy, offsets
@@ -117,6 +118,7 @@ class PartitionLogs:
     def read_raw(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> RawPart:
         """Read as `read` does, without looking into the batches. Also raises CorruptBatch if the broker itself finds
         the log damaged there."""
+        place = place_of(place)
 
         def once() -> RawPart:
             try:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 
+from strait.config.route_names import place_of
 from strait.errors import ClusterUnavailable, NotAuthorized
 from strait.model import TopicPartition
 from strait.net import error_policy
@@ -43,7 +44,8 @@ def active_producers(
     Raises:
         ClusterUnavailable: a partition has no leader, or a broker does not answer; NotAuthorized: no READ on a topic.
     """
-    wanted = sorted(set(partitions))
+    names = set(partitions)
+    wanted = sorted(set(map(place_of, names)))
 
     def ask() -> dict[TopicPartition, list[ActiveProducer]]:
         found: dict[TopicPartition, list[ActiveProducer]] = {}
@@ -54,7 +56,8 @@ def active_producers(
                     found |= _described(cluster, connection.ask(request, DescribeProducersResponse, _REPLY_BYTES))
         return found
 
-    return until_answered(ask, _PATIENCE_SECONDS) if wanted else {}
+    found = until_answered(ask, _PATIENCE_SECONDS) if wanted else {}
+    return {name: found[place_of(name)] for name in names if place_of(name) in found}
 
 
 def _described(cluster: str, reply: Any) -> dict[TopicPartition, list[ActiveProducer]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from strait.config.patterns import FirstMatch
+from strait.config.route_names import topic_of
 from strait.config.settings import checked_regex
 from strait.errors import ConfigError
 from strait.state.failover_records import Failover
@@ -55,8 +56,8 @@ class Wave:
         return text + (f" with groups {', '.join(self.groups)}" if self.groups else "")
 
     def takes(self, topic: str) -> bool:
-        """Return whether the wave moves a source topic. Raises ConfigError if an expression takes too long."""
-        return not self.topics or self._topics(topic) is not None
+        """Return whether the wave moves a source topic, with all of its routes. Raises ConfigError if an expression takes too long."""
+        return not self.topics or self._topics(topic_of(topic)) is not None
 
     def takes_group(self, name: str) -> bool:
         """Return whether the wave moves a group with offsets in its topics. Raises ConfigError if an expression takes

@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 )
 
 from strait.avro.schema import parsed
+from strait.config.route_names import topic_of
 from strait.config.transform import WHY_NOT_IN_WHERE
 from strait.engine.detour.avro import values_of
 from strait.engine.detour.collector import collect
@@ -139,7 +140,7 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
     """Return the rows with those of one topic transformed. Raises `Refused`."""
     transform, columns = one.transform, rows.columns
     mine = f"(__kind = {Kind.RECORD.value} AND __number = {one.number})"
-    seen = rows.withColumn("topic", F.lit(one.topic))
+    seen = rows.withColumn("topic", F.lit(topic_of(one.topic)))
     if transform.secrets:
         fields = ", ".join(f"'{name}', __secrets[{at}]" for at, name in enumerate(transform.secrets))
         seen = seen.withColumn("secret", F.expr(f"named_struct({fields})"))
@@ -150,9 +151,7 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
         # Rows whose value is not one object do not arrive as records: `strait.wire.json_values`.
         malformed = f"(value IS NOT NULL AND (v IS NULL OR v.{_CORRUPT} IS NOT NULL))"
     seen = seen.withColumn("__malformed", F.expr(f"{mine} AND {malformed}"))
-    where = "true"
-    if transform.where:
-        where = _checked(seen, transform, "where", transform.where, BooleanType, excluded={"secret": WHY_NOT_IN_WHERE})
+    where = " AND ".join(_conditions(seen, transform)) or "true"
     kept = Kind.RECORD.value
     kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {kept} ELSE {Kind.LEFT_OUT.value} END"
     made = {"__out_kind": "__made_kind"}
@@ -172,6 +171,22 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
 
     judged = seen.withColumn("__made_kind", F.expr(f"CASE WHEN {mine} THEN {kind} END"))
     return _resolved("the transformation", lambda: judged.select(*map(chosen, columns)))
+
+
+def _conditions(rows: DataFrame, transform: TopicTransform) -> Iterator[str]:
+    """Yield the conditions that are all true for a record that is copied. Raises `Refused`."""
+
+    def checked(name: str, condition: str) -> str:
+        # Also without parentheses it is one expression: `true) OR (false` would send a record to several routes.
+        _resolved(name, lambda: rows.select(F.expr(condition)))
+        return _checked(rows, transform, name, condition, BooleanType, excluded={"secret": WHY_NOT_IN_WHERE})
+
+    if transform.where:
+        yield checked("where", transform.where)
+    if transform.when:
+        yield checked("route.when", transform.when)
+    for condition in transform.unless:  # a null is not true, so a later route gets the record
+        yield f"NOT coalesce({checked('route.when of an earlier route', condition)}, false)"
 
 
 def _parsed(transform: TopicTransform) -> Column:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
-from strait.config.rules import rule_of
 from strait.config.selecting import selects
 from strait.errors import ConfigError
 from strait.state.schema import Plan, PlannedGroupSync, PlannedTopic
@@ -82,7 +81,7 @@ class Admission:
 
     def _rule_digest(self, topic: PlannedTopic) -> str:
         assert self._link is not None
-        transform = TopicTransform.of(rule_of(self._link.topics, topic.source).transform)
+        transform = TopicTransform.of_topic(self._link.topics, topic.source)
         return "" if transform is None else transform.rule_digest
 
 

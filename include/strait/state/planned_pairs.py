@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from strait.config.route_names import topic_of
 from strait.kafka.admin import Admin
 from strait.state.schema import OffsetMapping, PlannedTopic
 
@@ -21,9 +22,9 @@ def replaced_topics(topics: Mapping[str, PlannedTopic], source: Admin | None, de
     for admin, side in ((source, "source"), (destination, "destination")):
         if admin is None:
             continue
-        names = {getattr(topic, side): topic for topic in topics.values()}
-        facts = admin.observe(names.__contains__).topics
-        for name, topic in names.items():
+        names = [(topic_of(getattr(topic, side)), topic) for topic in topics.values()]
+        facts = admin.observe({name for name, _ in names}.__contains__).topics
+        for name, topic in names:
             if name not in facts:
                 found[topic.source] = f"cluster {admin.cluster} has no topic {name}"
             elif facts[name].topic_id not in ("", getattr(topic, f"{side}_id")):  # old brokers return no IDs

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from strait.config.route_names import is_meant
 from strait.state.quarantine_records import PREFIX
 
 Outcome = Literal["replayed", "dropped"]
@@ -53,10 +54,9 @@ class Chosen(NamedTuple):
     reason: str | None = None
 
     def includes(self, entry: Entry) -> bool:
-        return all(
+        return (self.topic is None or is_meant(self.topic, entry.topic)) and all(
             wanted in (None, found)
             for wanted, found in (
-                (self.topic, entry.topic),
                 (self.partition, entry.partition),
                 (self.reason, entry.reason),
             )

@@ -4,12 +4,16 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from operator import not_
 from typing import Any, Literal
 
 from pydantic import Field
 
 from strait.avro.schema import parsed, stripped
 from strait.avro.values import UNFRAMED, Values
+from strait.config.links import Topics
+from strait.config.routes import Routed, route_of
+from strait.config.rules import rule_of
 from strait.config.transform import Fields, Format, Transform
 from strait.state.record import Record
 
@@ -73,15 +77,36 @@ class TopicTransform(Record):
     drop_fields: tuple[str, ...] = ()
     rename_fields: Mapping[str, str] = Field({}, description="Field of the parsed value -> its new name.")
     headers: Literal["keep", "drop"] = "keep"
-    malformed: Literal["stop", "quarantine"] = "stop"
+    malformed: Literal["stop", "quarantine", "omit"] = Field(
+        "stop",
+        description="`omit`: the topic's first route puts a record that cannot be parsed into the quarantine, and this one leaves it out.",
+    )
     secrets: Mapping[str, str] = Field({}, description="Name -> reference to the secret's file.")
+    when: str = Field(
+        "",
+        description="Condition of a route, besides `where`; empty: none. Written only if there is one: older versions cannot "
+        "read it.",
+        exclude_if=not_,
+    )
+    unless: tuple[str, ...] = Field(
+        (),
+        description="Conditions of the routes before it, of which none may be true. Written only if there are any.",
+        exclude_if=not_,
+    )
 
     @classmethod
-    def of(cls, given: Transform | None) -> "TopicTransform | None":
-        """Return the transformation that a rule configures; None if it configures none."""
+    def of_topic(cls, topics: Topics, name: str) -> "TopicTransform | None":
+        """Return the transformation of a source topic or of a route by its rule; None if the rule configures none."""
+        return cls.of(rule_of(topics, name).transform, route_of(topics, name))
+
+    @classmethod
+    def of(cls, given: Transform | None, routed: Routed | None = None) -> "TopicTransform | None":
+        """Return the transformation that a rule configures, of one of its routes; None if it configures none."""
         if given is None:
             return None
         fields = given.fields or Fields.model_construct()
+        before = () if routed is None else given.route[: routed.number]
+        omits = before and given.malformed == "quarantine"
         return cls(
             json_schema=given.format.schema_ if given.format is not None and given.format.value == "json" else "",
             avro=AvroFormat.of(given.format),
@@ -92,8 +117,10 @@ class TopicTransform(Record):
             drop_fields=fields.drop,
             rename_fields=dict(fields.rename),
             headers=given.headers,
-            malformed=given.malformed,
+            malformed="omit" if omits else given.malformed,
             secrets=dict(given.secrets),
+            when="" if routed is None else routed.route.when or "",
+            unless=tuple(route.when for route in before if route.when is not None),
         )
 
     @property
@@ -106,11 +133,14 @@ class TopicTransform(Record):
         return not self.value and not self.changes_fields
 
     @property
+    def _expressions(self) -> list[str]:
+        return [self.where, self.when, *self.unless, self.key, self.value, *self.set_fields.values()]
+
+    @property
     def reads(self) -> frozenset[str]:
         """Which of key and value the expressions may use: those whose name is anywhere in their text. A star may mean
         all columns."""
-        texts = (self.where, self.key, self.value, *self.set_fields.values())
-        words = {word for text in texts for word in re.findall(r"\w+|\*", text)}
+        words = {word for text in self._expressions for word in re.findall(r"\w+|\*", text)}
         parsed = {"value"} if self.json_schema or self.avro is not None else set()
         return frozenset(part for part in ("key", "value") if part in words or "*" in words or part in parsed)
 
@@ -120,7 +150,7 @@ class TopicTransform(Record):
         records is not part of it: the records before and after one are the same."""
         meant = self.model_dump(exclude={"malformed", "avro"})
         if self.avro is not None:
-            meant["avro"] = self.avro.meaning([self.where, self.key, self.value, *self.set_fields.values()])
+            meant["avro"] = self.avro.meaning(self._expressions)
         return _digest(meant)
 
     @property
@@ -134,7 +164,9 @@ class TopicTransform(Record):
         return int.from_bytes(hashlib.sha256(f"{self.digest}:{topic}".encode()).digest()[:8], "big") >> 1
 
     def __str__(self) -> str:
-        parts = [f"where {self.where}" if self.where else "", f"key {self.key}" if self.key else ""]
+        parts = [f"where {self.where}" if self.where else "", f"if {self.when}" if self.when else ""]
+        parts += [f"unless {' or '.join(self.unless)}"] if self.unless else []
+        parts += [f"key {self.key}"] if self.key else []
         parts += [f"value {self.value}"] if self.value else []
         parts += [f"{name} {what}" for name, what in self.set_fields.items()]
         parts += [f"without {', '.join(self.drop_fields)}"] if self.drop_fields else []

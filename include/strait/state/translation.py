@@ -144,6 +144,22 @@ class Translator:
             return Translated(result.number, Fit.AHEAD)
         return Translated(result.number, _fit(records, result))
 
+    def next_to_source(self, offset: int, read: Gap) -> Translated:
+        """Return the source offset of the link's next record at an offset of the destination, or the offset up to which the
+        link has read if it is higher. `to_source` returns the offset after the last record instead, which is lower if the
+        records between them were filtered out.
+
+        Args:
+            read: source offset before which the link has no other records than the first ``read.sequence``.
+        """
+        result = self.to_source(offset)
+        if result.fit is not Fit.EXACT:
+            return result
+        records = self._log.records_before(offset).number
+        following = self.next_at_source(records)
+        known = [following.number] * following.exact + [read.source] * (read.sequence <= records)
+        return Translated(max(result.offset, *known), result.fit)
+
     @property
     def first(self) -> Gap:
         """Return the number of the link's first record, and the source offset at which the link started."""

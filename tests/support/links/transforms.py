@@ -11,6 +11,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from strait.config.route_names import route_name
 from strait.config.transform import Transform
 from strait.embedded.kafka import Cluster
 from strait.state.reader import StateReader
@@ -161,23 +162,37 @@ def missing(destination: Cluster, topic: str, writer_kept: Sequence[int]) -> lis
     return [max(0, wanted - end) for wanted, end in zip(writer_kept, found, strict=True)]
 
 
-def assert_transformed(source: Cluster, destination: Cluster, link: str, topic: str, partitions: int) -> int:
-    """Compare record by record, and each offset of the source with its translation. Returns how many records were copied."""
-    written, copied = read_all(source, topic, partitions), read_all(destination, topic, partitions)
+def assert_transformed(
+    source: Cluster,
+    destination: Cluster,
+    link: str,
+    topic: str,
+    partitions: int,
+    *,
+    route: str = "",
+    becomes: Callable[[Record], Record | None] = transformed,
+) -> int:
+    """Compare record by record, and each offset of the source with its translation. Returns how many records were copied.
+
+    Args:
+        route: destination topic of the route to compare. ``becomes``: what it makes of a record.
+    """
+    written, copied = read_all(source, topic, partitions), read_all(destination, route or topic, partitions)
+    name = route_name(topic, route) if route else topic
     with StateReader(destination.client_properties, "destination", link, follow=("map",)) as state:
         state.catch_up(30)
         for partition in range(partitions):
-            wanted = [made for record in written[partition] if (made := transformed(record)) is not None]
-            where = f"{topic}-{partition}"
+            wanted = [made for record in written[partition] if (made := becomes(record)) is not None]
+            where = f"{name}-{partition}"
             for number, (one, other) in enumerate(zip(copied[partition], wanted, strict=False)):
                 assert one == other._replace(offset=number), f"{where}: record {number} of offset {other.offset}"
             assert len(copied[partition]) == len(wanted), f"{where}: {len(copied[partition])} of {len(wanted)} records"
             kept = [record.offset for record in wanted]
             end = written[partition][-1].offset if written[partition] else 0
-            translator = Translator(state.runs[topic, partition], written=len(kept), position=end + 1)
+            translator = Translator(state.runs[name, partition], written=len(kept), position=end + 1)
             for offset in range(end + 1):
                 found = translator.to_destination(offset)
-                fits = (Fit.EXACT, Fit.BEFORE_START) if offset < kept[0] else (Fit.EXACT,)
+                fits = (Fit.EXACT, Fit.BEFORE_START) if not kept or offset < kept[0] else (Fit.EXACT,)
                 assert found.offset == bisect_left(kept, offset), f"{where}: offset {offset} became {found}"
                 assert found.fit in fits, f"{where}: offset {offset} became {found}"
     return sum(map(len, copied))

@@ -298,6 +298,14 @@ def test_a_malformed_record_that_nothing_notes_is_missing() -> None:
     assert named(case.run(quarantined=False)) == {("missing", offset, NOWHERE) for offset in case.malformed}
 
 
+def test_a_malformed_record_that_the_first_route_notes_is_left_out_on_the_others() -> None:
+    case = Case(2, rule=RULE.model_copy(update={"malformed": "omit"}))
+    found = case.run(quarantined=False)
+    assert named(found) == set()
+    assert set(counted(found)) == {("skipped", LEFT_OUT)}
+    assert counted(found)["skipped", LEFT_OUT] > len(case.malformed) > 0
+
+
 def test_records_behind_the_last_copied_one_are_a_tail_until_the_map_says_that_the_link_has_passed_them() -> None:
     case = Case(3)
     cut = len(case.kept) // 2

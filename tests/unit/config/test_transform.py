@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from strait.config.links import Rule, parse
+from strait.config.links import Rule, Topics, parse
 from strait.errors import ConfigError
 from strait.state.schema import TopicPolicy
 from strait.state.transform import TopicTransform
@@ -84,7 +84,11 @@ def test_the_whole_block_reaches_the_plan() -> None:
         ({"format": SCHEMA, "fields": {"drop": ["a"]}, "value": "key"}, "set one of them"),
         ({"where": "true", "malformed": "quarantine"}, "needs `format`"),
         ({"where": "true", "secrets": {"salt": "plain"}}, "never the secret itself"),
-        ({"where": "true", "route": [{"to": "x"}]}, "route"),
+        ({"route": [{"to": "x"}]}, "it changes nothing"),
+        ({"route": [{"to": "x"}, {"to": "y"}]}, "route.1: never gets a record, since route.0 has no `when`"),
+        ({"route": [{"when": "true", "to": "x"}, {"to": "x"}]}, "two routes go to 'x'"),
+        ({"route": [{"when": " ", "to": "x"}, {"to": "y"}]}, "route.0.when"),
+        ({"route": [{"when": "secret.s = key", "to": "x"}, {"to": "y"}]}, "route.0.when: may not use `secret`"),
         ({"where": "true", "format": {"value": "xml", "schema": "x"}}, "json"),
         ({"where": "true", "format": SCHEMA | {"schema_id": 1}}, "are for `value: avro`"),
         ({"where": "true", "format": AVRO | {"schema": "x"}}, "schema: is not JSON"),
@@ -109,6 +113,30 @@ def test_the_whole_block_reaches_the_plan() -> None:
 def test_what_has_no_meaning_is_refused(block: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         rule(**block)
+
+
+def test_routes_name_the_destination_topics_instead_of_naming() -> None:
+    routes = {"route": [{"when": "key IS NULL", "to": "x"}, {"to": "y"}]}
+    with pytest.raises(ValidationError, match="naming: does not apply"):
+        Rule.model_validate_json(
+            json.dumps({"match": ".*", "transform": routes, "naming": {"policy": "prefix", "prefix": "p."}})
+        )
+
+
+def test_a_transformation_without_routes_is_written_and_identified_as_before() -> None:
+    """Its digest is in offset maps, and versions without routes read its plans."""
+    planned = TopicTransform(
+        json_schema="id BIGINT",
+        where="v.id > 0",
+        key="sha2(key, 256)",
+        malformed="quarantine",
+        secrets={"salt": "${directory:/run/secrets:salt}"},
+    )
+    assert planned.digest == "0ed9e47c8e49ae40" and planned.number("people") == 2973015793575140103
+    assert planned.model_dump().keys() >= {"secrets"} and not planned.model_dump().keys() & {"when", "unless"}
+    divided = planned.model_copy(update={"when": "v.id > 5"})
+    assert divided.digest not in (planned.digest, planned.model_copy(update={"unless": ("v.id > 5",)}).digest)
+    assert TopicPolicy.model_validate_json(TopicPolicy(transform=divided).model_dump_json()).transform == divided
 
 
 @pytest.mark.parametrize("where", WITHOUT_SECRET)
@@ -190,3 +218,34 @@ def test_a_schema_of_avro_may_be_added_unless_it_changes_what_expressions_see() 
 
 def test_plans_without_a_transformation_are_as_older_versions_wrote_them() -> None:
     assert "transform" not in TopicPolicy().model_dump_json()
+
+
+def routes_in_avro(schema: str, **more: Any) -> list[TopicTransform]:
+    """The transformation of each of two routes, the first of which is about a field."""
+    routes = [{"when": "v.f0 > 1", "to": "x"}, {"to": "y"}]
+    transform = {"format": AVRO | {"schema": schema, "schema_id": 1}, "route": routes, "malformed": "quarantine"} | more
+    topics = Topics.model_validate_json(json.dumps({"rules": [{"match": "t", "transform": transform}]}))
+    made = [TopicTransform.of_topic(topics, name) for name in ("t→x", "t→y")]
+    return [one for one in made if one is not None]
+
+
+def test_the_first_route_notes_values_that_cannot_be_parsed() -> None:
+    fields = {"fields": {"set": {"f1": "v.f1 + 1"}}}
+    for made in (routes_in_avro(avro("int", "int")), routes_in_avro(avro("int", "int"), **fields)):
+        assert [one.malformed for one in made] == ["quarantine", "omit"]
+    made = routes_in_avro(avro("int", "int"), malformed="stop")
+    assert [one.malformed for one in made] == ["stop", "stop"]
+
+
+def test_a_condition_of_a_route_reads_what_it_names_and_that_of_the_routes_before_it() -> None:
+    routes = [{"when": "CAST(key AS STRING) = 'x'", "to": "x"}, {"when": "length(value) > 1", "to": "y"}, {"to": "z"}]
+    topics = Topics.model_validate_json(json.dumps({"rules": [{"match": "t", "transform": {"route": routes}}]}))
+    made = [TopicTransform.of_topic(topics, f"t→{name}") for name in "xyz"]
+    assert [one and sorted(one.reads) for one in made] == [["key"], ["key", "value"], ["key", "value"]]
+
+
+def test_another_type_of_a_field_that_only_a_condition_of_a_route_names_is_another_transformation() -> None:
+    digests = [[one.digest for one in routes_in_avro(avro(*kinds))] for kinds in (("int", "int"), ("long", "int"))]
+    assert digests[0][0] != digests[1][0] and digests[0][1] != digests[1][1]
+    same = [[one.digest for one in routes_in_avro(avro(*kinds))] for kinds in (("int", "int"), ("int", "long"))]
+    assert same[0] == same[1], "no condition names the other field"

@@ -103,7 +103,7 @@ def test_what_is_not_of_the_schema_is_malformed_in_its_place(detour: Detour) -> 
         Malformed(12),
         Malformed(13),
         Malformed(14),
-        Malformed(15),  # the schema does not permit null
+        Malformed(15, kept=True),  # the schema does not permit null
         (16, value(7)),
     ]
 

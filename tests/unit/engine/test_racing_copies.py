@@ -52,6 +52,8 @@ def assert_offsets_translate(world: World) -> None:
         unread = world.expected[records].offset if records < len(world.expected) else found.offset
         assert found.offset <= unread
         assert found.fit is not Fit.EXACT or copied[records - 1] < found.offset
+        further = translator.next_to_source(records, Gap(0, 0))
+        assert found.offset <= further.offset <= unread and further.fit is found.fit
 
 
 def finish(world: World, copy: Copy) -> None:

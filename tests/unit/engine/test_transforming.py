@@ -151,6 +151,24 @@ def test_a_malformed_record_is_noted_without_its_content() -> None:
     assert slot.sent == [b"1", b"2", b"3", b"4", b"6", b"7"] and slot.partition.cursor.offset == 9
 
 
+def test_a_malformed_record_that_another_route_notes_is_left_out() -> None:
+    slot = Slot(malformed="omit")
+    slot.fetch(range(10))
+    slot.answer(4)
+    assert slot.sent == [b"%d" % n for n in range(10) if n != 4]
+    assert not slot.sink.quarantined and not slot.stopped
+
+
+def test_a_value_that_only_this_route_would_have_copied_is_noted_by_it() -> None:
+    """The others leave it out for their conditions; an unknown schema stops each of them."""
+    slot = Slot(malformed="omit")
+    slot.fetch(range(9))
+    _, done = slot.works.pop()
+    done([Malformed(0), Malformed(3, kept=True), Malformed(4), Malformed(6, "it has schema ID 8"), Malformed(7)])
+    assert [one.record.offset for one in slot.sink.quarantined] == [3]
+    assert slot.partition.cursor.offset == 6 and len(slot.stopped) == 1
+
+
 def test_a_value_of_an_unknown_schema_stops_its_partition_whatever_malformed_says() -> None:
     """Otherwise the quarantine would get every record of a new schema, and a later rule would make another copy of them."""
     slot = Slot(malformed="quarantine")

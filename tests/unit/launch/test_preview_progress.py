@@ -41,7 +41,7 @@ def test_it_says_what_it_does_until_there_is_a_result(script: Path, tmp_path: Pa
             told.touch()
 
     assert subject.evaluate(
-        "t", {}, [subject.Sample(0, 1, 2, None, b"x" * 200_000)], Spark(), progress
+        {"t": {}}, [subject.Sample(0, 1, 2, None, b"x" * 200_000)], Spark(), progress
     ) == subject.Evaluated([])
     assert said[0].startswith("preview: Spark starts (") and said[-1].startswith(
         "preview: Spark evaluates 1 record, twice ("
@@ -53,8 +53,8 @@ def test_a_process_that_ends_is_explained_and_one_that_does_not_is_ended(
 ) -> None:
     script.write_text("import sys; sys.exit('no Java')")
     with pytest.raises(LaunchError, match="no Java"):
-        subject.evaluate("t", {}, [], Spark())
+        subject.evaluate({"t": {}}, [], Spark())
     monkeypatch.setattr(subject, "_SECONDS", 0.2)
     script.write_text("import time; time.sleep(600)")
     with pytest.raises(LaunchError, match="no result after"):
-        subject.evaluate("t", {}, [], Spark())
+        subject.evaluate({"t": {}}, [], Spark())

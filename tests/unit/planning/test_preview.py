@@ -60,6 +60,20 @@ def test_hidden_values_are_in_neither_form() -> None:
     }
 
 
+def test_each_record_shows_its_route_and_each_route_a_record() -> None:
+    records = [copied(n)._replace(to="rest") for n in range(50)] + [copied(60)._replace(to="big")]
+    records += [copied(n)._replace(to="rest") for n in range(70, 150)] + [left_out(200)]
+    found = Preview("people", "x", "stop", records, routes=["big", "rest", "none"])
+    assert found.taken == {"big": 1, "rest": 130, "none": 0}
+    assert 60 in offsets(found) and 149 in offsets(found) and len(offsets(found)) == 10
+    text = "\n".join(found.lines(hidden=False))
+    assert "to big: 1\nto rest: 130\nto none: 0\n" in text
+    assert "people-0 offset 60, 1970-01-01 00:00:01 UTC: copied to big" in text
+    assert "left out by `where` or by all routes" in text
+    data = found.as_data(hidden=True)
+    assert data["routes"] == found.taken and {one["to"] for one in data["records"]} == {"big", "rest", ""}
+
+
 def test_a_refusal_is_shown_instead_of_records() -> None:
     lines = list(
         Preview("people", "x", "stop", refusal="where: Rand is not among ...", waiting=["a: b"]).lines(hidden=False)

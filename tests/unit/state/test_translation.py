@@ -67,6 +67,21 @@ def test_each_offset_is_after_the_same_records_on_both_sides(history: History, r
         assert translator.to_source(offset) == (expected, Fit.EXACT)
 
 
+@given(histories(), st.integers(0, 40), st.integers(0, 9))
+def test_a_route_returns_to_its_next_record_or_to_where_it_has_read(history: History, read: int, more: int) -> None:
+    translator = Translator(history.runs, written=len(history.sources))
+    reported = min(read, len(history.sources))
+    most = history.sources[reported] if reported < len(history.sources) else history.sources[-1] + 10
+    position = min(most, (history.sources[reported - 1] + 1 if reported else 0) + more)
+    for offset in range(history.destinations[0], history.destinations[-1] + 2):
+        records = bisect_left(history.destinations, offset)
+        if records < len(history.sources):
+            expected = history.sources[records]  # however old the report is
+        else:
+            expected = max(history.sources[-1] + 1, position)
+        assert translator.next_to_source(offset, Gap(reported, position)) == (expected, Fit.EXACT)
+
+
 @given(histories())
 def test_the_last_confirmed_record_is_on_both_sides(history: History) -> None:
     last = Translator(history.runs).last_record()

@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from strait.config.route_names import topic_of
 from strait.control.failover.checks import STOP, audited, is_stopped, lift_fence, reverse, stop, tail_of, whole
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
@@ -92,8 +93,9 @@ class PlannedFailover:
         topics = self._look.source.observe(lambda _: False).topics
         return [
             TopicPartition(name, number)
-            for name in sorted(planned & topics.keys())
-            for number in range(topics[name].partitions)
+            for name in sorted(planned)
+            if topic_of(name) in topics
+            for number in range(topics[topic_of(name)].partitions)
             if TopicPartition(name, number) not in over
         ]
 
@@ -106,7 +108,7 @@ class PlannedFailover:
             self._turn.run_hooks("after", "fence")
 
     def _fence(self) -> Check:
-        topics = {place.topic for place in self._places}
+        topics = {topic_of(place.topic) for place in self._places}
         if any(syncs_acls(self._look.link.settings, topic) for topic in topics):
             return failover.fence_that_is_copied(self._look.link.destination.name)
         rules, there = _rules(self._settings.fence, topics), self._look.source.acls()
@@ -134,7 +136,7 @@ class PlannedFailover:
     def _consumers(self) -> Check:
         if not self._look.synchronizes:
             return Check(Verdict.WARNING, "the link does not synchronize consumer groups, so they were not looked at")
-        topics = {place.topic for place in self._places}
+        topics = {topic_of(place.topic) for place in self._places}
         return failover.attached(self._look.members(self._statuses(sync=False), topics))
 
     def _statuses(self, *, sync: bool) -> list[GroupStatus]:

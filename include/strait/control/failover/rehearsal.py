@@ -1,6 +1,7 @@
 """A rehearsal: the checks and actions of a failover, with consumer groups of other names, while all clients keep
 working."""
 
+from strait.config.route_names import topic_of
 from strait.consumer_groups.shadow import next_places, try_shadow_groups
 from strait.control.failover.checks import audited, reverse, tail_of, whole
 from strait.control.failover.observation import Observation
@@ -55,9 +56,10 @@ class Rehearsal:
     def _pairs(self) -> list[tuple[TopicFacts, TopicFacts | None]]:
         planned = [topic for plan in self._look.plans().values() for topic in plan.topics]
         names = {topic.source: topic.destination for topic in planned if self._look.takes(topic.source)}
-        here = self._look.source.observe(names.__contains__, _CONFIGS).topics
+        here = self._look.source.observe({*map(topic_of, names)}.__contains__, _CONFIGS).topics
         there = self._look.destination.observe({*names.values()}.__contains__, _CONFIGS).topics
-        return [(here[name], there.get(copy)) for name, copy in sorted(names.items()) if name in here]
+        found = [(here.get(topic_of(name)), copy) for name, copy in sorted(names.items())]
+        return [(topic, there.get(copy)) for topic, copy in found if topic is not None]
 
     def _translated(self) -> Check:
         found = self._look.trial(include_moved=self._settings.include_moved)

@@ -129,7 +129,7 @@ def _batches(work: Work, columns: Columns, offsets: Offsets, bad: Sequence[int])
             for first, behind in pairwise(cuts(part, work.most_bytes)):
                 yield MadeBatch(encode(part, first, behind, work.codec), places[first:behind])
         if end < len(columns):
-            yield Malformed(int(offsets[end]))
+            yield Malformed(int(offsets[end]), kept=True)
 
 
 def merged(

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from strait.config.route_names import topic_of
 from strait.engine.partition.change_signal import ChangeSignal
 from strait.engine.partition.changes import Changes
 from strait.engine.partition.cursor import Cursor, OpenTransaction
@@ -132,14 +133,15 @@ class Totals:
 
 class Partition:
     """State of one source partition and its destination partition. ``reason`` and ``detail``: why it waits, None if it
-    does not.
+    does not. ``topic``: its name in plans, map and reports; ``source_topic``: that on the source, which several routes
+    share.
 
     The values that a report contains are changed by its methods alone, which note that in ``changes``.
     """
 
     __slots__ = (
         "_changes", "_loss_noted", "cursor", "destination", "destination_id", "detail", "number", "policy", "position",
-        "queue", "reason", "retired", "signal", "source_id", "topic", "totals",
+        "queue", "reason", "retired", "signal", "source_id", "source_topic", "topic", "totals",
     )  # fmt: skip
 
     def __init__(
@@ -155,6 +157,7 @@ class Partition:
     ) -> None:
         self._changes: Changes[Partition] = Changes() if changes is None else changes
         self.topic = topic
+        self.source_topic = topic_of(topic)
         self.number = number
         self.destination = destination
         self.source_id = source_id
@@ -179,6 +182,11 @@ class Partition:
     def ids(self) -> tuple[str, str]:
         """The IDs of the source and the destination topic, in the format of the map."""
         return topic_id_text(self.source_id), topic_id_text(self.destination_id)
+
+    @property
+    def source_place(self) -> tuple[str, int]:
+        """The partition of the source that is read."""
+        return self.source_topic, self.number
 
     def ticket(self) -> Ticket:
         return Ticket(self, self.position.generation)

@@ -193,7 +193,7 @@ class RecoveryCoordinator:
         if not ticket.is_current:
             return
         if trouble.refresh:
-            self._source.refresh((ticket.partition.topic,))
+            self._source.refresh((ticket.partition.source_topic,))
             self._destination.refresh((ticket.partition.destination,))
         self.reset(ticket.partition, trouble.reason, trouble.detail, trouble.wait_seconds)
 

@@ -294,7 +294,7 @@ class Placement:
         if checkpoint.source_epoch < 0 or checkpoint.sequence_end > sequence:
             return -1
         partition = ticket.partition
-        key = partition.topic, partition.number
+        key = partition.source_place
         try:
             answers = await log_ends(self._loop, self._source_channel(partition), {key: checkpoint.source_epoch})
         except RequestLost as lost:
@@ -342,7 +342,7 @@ class Placement:
         return channel
 
     def _source_channel(self, partition: Partition) -> Channel:
-        channel = self._source.quiet_channel(self._source.leader(partition.topic, partition.number).node)
+        channel = self._source.quiet_channel(self._source.leader(*partition.source_place).node)
         if channel is None:
             answer = error_policy.Answer(Reason.SOURCE_UNREACHABLE, error_policy.SHORTLY_SECONDS)
             raise Unreadable(answer, "the source's leader cannot be reached")

@@ -12,7 +12,7 @@ Problem = tuple[Reason, str]
 
 
 def source_problem(source: ClusterClient, partition: Partition) -> Problem | None:
-    topic = partition.topic
+    topic = partition.source_topic
     error = source.topic_errors.get(topic, 0)
     if error == error_codes.TOPIC_AUTHORIZATION_FAILED:
         return Reason.SOURCE_DENIED, f"metadata of {topic}: {error_policy.name(error)}"

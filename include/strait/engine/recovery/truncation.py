@@ -59,20 +59,20 @@ class Truncation:
         until = self._loop.now + _LOOK_SECONDS
         partition.block(Reason.SOURCE_LEADERLESS, "looking up the log start and end offsets", until)
         ticket, refused = partition.ticket(), partition.cursor.offset
-        node = self._source.leader(partition.topic, partition.number).node
+        node = self._source.leader(*partition.source_place).node
         channel = self._source.channel(node) if node >= 0 else None
         if channel is None:
             return
-        key = partition.topic, partition.number
+        key = partition.source_place
         try:
             error, log_start = await offset_at(self._loop, channel, key, EARLIEST)
             if not error:
                 error, end = await offset_at(self._loop, channel, key, LATEST)
         except (RequestLost, ProtocolError):
-            self._source.refresh((partition.topic,))
+            self._source.refresh((partition.source_topic,))
             return
         if error:
-            self._source.refresh((partition.topic,))
+            self._source.refresh((partition.source_topic,))
         elif ticket.is_current and partition.cursor.offset == refused:
             self._act(partition, judge(refused, log_start, end, partition.policy.on_loss))
 

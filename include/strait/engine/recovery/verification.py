@@ -232,7 +232,7 @@ def _copy_side(partition: Partition) -> _Side:
 
 
 def _source_side(partition: Partition) -> _Side:
-    return _Side(partition.topic, partition.source_id, Reason.SOURCE_UNREACHABLE)
+    return _Side(partition.source_topic, partition.source_id, Reason.SOURCE_UNREACHABLE)
 
 
 async def _read(

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from strait.config.links import Link
+from strait.config.route_names import topic_of
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.plan.planner import Survey
 from strait.planning.topics.policies import copies_of
@@ -33,7 +34,9 @@ def after_moved_in(link: Link, found: Survey, source: ClusterFacts, known: Colle
         left_out = clusters_left_out(copies_of(link, topic, found.selection.names[topic]), source_id, destination_id)
         facts = source.topics[topic]
         for number in range(facts.partitions):
-            ends[TopicPartition(topic, number)] = end_of_copies(known, topic, facts.topic_id, number, left_out)
+            ends[TopicPartition(topic, number)] = end_of_copies(
+                known, topic_of(topic), facts.topic_id, number, left_out
+            )
     ends = {place: end for place, end in ends.items() if end}
     new = {
         place: request._replace(

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from strait.config.route_names import topic_of, typed
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.model import TopicPartition
@@ -41,24 +42,28 @@ class Scope(NamedTuple):
         return cls(topic, int(number) if colon else None)
 
     def among(self, topics: Collection[str]) -> "Scope":
-        """Resolve the scope: ``orders-3`` is a topic if ``topics`` contains it, else partition 3 of ``orders``.
+        """Resolve the scope: ``orders-3`` is a topic if ``topics`` contains it, else partition 3 of ``orders``. The name of a
+        divided topic means all of its routes.
 
         Raises:
             ConfigError: no topic matches; the message suggests the nearest one.
         """
-        if not self.topic or self.topic in topics:
-            return self
-        topic, _, number = self.topic.rpartition("-")
-        if self.partition is None and topic in topics and number.isdecimal():
+        known = {*topics, *map(topic_of, topics)}
+        given = self._replace(topic=typed(self.topic))
+        if not given.topic or given.topic in known:
+            return given
+        topic, _, number = given.topic.rpartition("-")
+        if self.partition is None and topic in known and number.isdecimal():
             return Scope(topic, int(number))
-        raise ConfigError(repr(self.topic), [f"the plan has no such topic{did_you_mean(self.topic, topics)}"])
+        raise ConfigError(repr(self.topic), [f"the plan has no such topic{did_you_mean(self.topic, known)}"])
 
     @classmethod
     def of(cls, pause: Pause) -> "Scope":
         return cls(pause.topic, pause.partition)
 
     def covers(self, partition: TopicPartition) -> bool:
-        return self.topic in ("", partition.topic) and self.partition in (None, partition.partition)
+        topics = ("", partition.topic, topic_of(partition.topic))
+        return self.topic in topics and self.partition in (None, partition.partition)
 
     def __str__(self) -> str:
         if not self.topic:

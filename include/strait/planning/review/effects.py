@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from strait.config.links import Link
+from strait.config.route_names import destination_of
 from strait.config.rules import rule_of
 from strait.config.start_offset import until_text
 from strait.model import TopicPartition
@@ -137,7 +138,7 @@ def _after(proposal: Proposal) -> Draft:
 
 
 def _copies(link: Link, proposal: Proposal, source: str, destination: str) -> Effect:
-    name = "" if source == destination else f"to {destination}, "
+    name = "" if destination in (source, destination_of(source)) else f"to {destination}, "
     return Effect("copies", source, f"{name}from {_start(link, proposal, source)}")
 
 

@@ -21,7 +21,8 @@ class Content(NamedTuple):
 
 
 class Previewed(NamedTuple):
-    """One record. ``after``: its copy; None if there is none."""
+    """One record. ``after``: its copy; None if there is none. ``to``: the destination topic of its route, if the topic is
+    divided."""
 
     partition: int
     offset: int
@@ -29,6 +30,7 @@ class Previewed(NamedTuple):
     result: Literal["copied", "left_out", "malformed"]
     before: Content
     after: Content | None = None
+    to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Preview:
         refusal: the expression that is not allowed, and the reason; no record was evaluated then.
         waiting: other reasons why the topic is not copied like this.
         secrets: names of the secrets for which placeholders were used.
+        routes: destination topics of the routes, in their order; empty: the topic is not divided.
     """
 
     topic: str
@@ -50,19 +53,28 @@ class Preview:
     refusal: str = ""
     waiting: Sequence[str] = ()
     secrets: Sequence[str] = ()
+    routes: Sequence[str] = ()
 
     def count(self, result: str) -> int:
         """Return the number of records with this result."""
         return sum(record.result == result for record in self.records)
 
     @property
+    def taken(self) -> Mapping[str, int]:
+        """Destination topic of each route -> number of its records."""
+        return {route: sum(record.to == route for record in self.records) for route in self.routes}
+
+    @property
     def chosen(self) -> Sequence[Previewed]:
-        """The records to show, by partition and offset: the newest, of those that are not copied at least some."""
+        """The records to show, by partition and offset: the newest, of each route at least one, and of those that are not
+        copied at least some."""
         newest = sorted(self.records, key=lambda one: (one.timestamp_ms, one.partition, one.offset), reverse=True)
         malformed = [one for one in newest if one.result == "malformed"][:_MALFORMED]
         left_out = [one for one in newest if one.result == "left_out"][:_LEFT_OUT]
         copied = [one for one in newest if one.result == "copied"][: SHOWN - len(malformed) - len(left_out)]
-        first = [*malformed, *left_out, *copied]
+        of_routes = [next((one for one in newest if one.to == route), None) for route in self.routes]
+        copied = [*filter(None, of_routes), *(one for one in copied if one not in of_routes)]
+        first = [*malformed, *left_out, *copied][: max(SHOWN, len(self.routes) + len(malformed) + len(left_out))]
         rest = [one for one in newest if one not in first][: SHOWN - len(first)]
         return sorted([*first, *rest], key=lambda one: (one.partition, one.offset))
 
@@ -81,6 +93,7 @@ class Preview:
             f"{len(self.records):,} recent records, evaluated twice with the same results: {self.count('copied'):,} copied, "
             f"{self.count('left_out'):,} left out, {self.count('malformed'):,} malformed; {len(shown)} of them:"
         )
+        yield from (f"to {route}: {count:,}" for route, count in self.taken.items())
         for record in shown:
             yield ""
             yield from self._record(record, hidden=hidden)
@@ -91,6 +104,7 @@ class Preview:
 
     def _record(self, one: Previewed, *, hidden: bool) -> Iterator[str]:
         word = _WORDS[one.result] + (f", so `malformed: {self.malformed}`" if one.result == "malformed" else "")
+        word += f" to {one.to}" if one.to else " or by all routes" * (bool(self.routes) and one.result == "left_out")
         yield f"{self.topic}-{one.partition} offset {one.offset:,}, {utc(one.timestamp_ms)} UTC: {word}"
         for name in ("key", "value"):
             before = _part(getattr(one.before, name), hidden=hidden)
@@ -114,12 +128,14 @@ class Preview:
             "placeholders": [f"secret.{name}" for name in self.secrets],
             "evaluated": len(self.records),
             **{result: self.count(result) for result in _WORDS},
+            "routes": dict(self.taken),
             "records": [
                 {
                     "partition": one.partition,
                     "offset": one.offset,
                     "timestamp_ms": one.timestamp_ms,
                     "result": one.result,
+                    "to": one.to,
                     "before": _content(one.before, hidden=hidden),
                     "after": None if one.after is None else _content(one.after, hidden=hidden),
                 }

@@ -6,6 +6,7 @@ The result only warns; each batch is filtered when it is replicated (strait.engi
 from collections.abc import Collection, Iterator, Mapping
 
 from strait.config.links import Link
+from strait.config.route_names import topic_of
 from strait.config.rules import rule_of
 from strait.config.settings import Copies
 from strait.model import TopicPartition
@@ -99,7 +100,7 @@ def _back(
     link: Link, names: Mapping[str, str], destination_id: str, into_source: Collection[Registration]
 ) -> Iterator[Risk]:
     """Yield the risks if another link replicates the destination into the source."""
-    same = sorted(source for source, name in names.items() if name == source)
+    same = sorted(source for source, name in names.items() if name == topic_of(source))
     halting = [topic for topic in same if rule_of(link.topics, topic).on_foreign == "halt"]
     for other in into_source:
         if other.source != destination_id:

@@ -6,6 +6,7 @@ from math import inf
 from typing import Any, TypeVar
 
 from strait.config.hours import clock
+from strait.config.route_names import is_meant
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.model import TopicPartition
@@ -217,7 +218,7 @@ def status_of(
         _closed(plan, opening),
         float if hours is None else hours.elapsing(now_ms),
     )
-    chosen = (row for row in (rows or Rows()).of(plan, moment) if topic is None or row.topic == topic)
+    chosen = (row for row in (rows or Rows()).of(plan, moment) if topic is None or is_meant(topic, row.topic))
     ordered = sorted(chosen, key=lambda row: (row.topic, -1 if row.partition is None else row.partition))
     limits = "" if plan.backfill is None else plan.backfill.described
     return Status(link, group, plan.version, plan.stopped, slots, tuple(ordered), limits, opening)
@@ -238,7 +239,7 @@ def _closed(plan: Plan, opening: Opening | None) -> str:
 
 def _check_known(link: str, plan: Plan, topic: str) -> None:
     known = {planned.source for planned in plan.topics} | {item.topic for item in plan.waiting}
-    if topic not in known:
+    if not any(is_meant(topic, name) for name in known):
         problem = f"its plan has no topic {topic!r}{did_you_mean(topic, known)}"
         raise ConfigError(f"link {link}", [problem], hint="`strait plan` lists the topics that are left out")
 

@@ -1,12 +1,13 @@
 """Whether a link has replicated its topics up to a moment on the source: a time, or an offset of each partition. Pure."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from strait.config.route_names import place_of
 from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.json_text import value_of
@@ -90,17 +91,21 @@ def topics_to_reach(link: str, asked: Iterable[str], source: Iterable[str], plan
 def behind(ends: Ends, rows: Iterable[PartitionStatus]) -> dict[TopicPartition, str]:
     """Return the partitions that are not replicated up to their ends, each with its state, or the reason that it waits
     for. A partition that waits for an operator's decision is always among them, one whose copy has ended never."""
-    found = {TopicPartition(row.topic, -1 if row.partition is None else row.partition): row for row in rows}
+    found: dict[TopicPartition, list[PartitionStatus]] = defaultdict(list)
+    for row in rows:
+        place = TopicPartition(row.topic, -1 if row.partition is None else row.partition)
+        for name in {place, place_of(place)}:
+            found[name].append(row)
     left = {}
     for place, end in ends.items():
-        row = found.get(place) or found.get(TopicPartition(place.topic, -1))
-        if row is None:
-            if end > 0:
-                left[place] = "not in its plan"
-        elif row.reason == Reason.FINISHED:
-            continue  # nothing more is to be copied
-        elif row.needs_decision or (end > 0 and row.position < end):
-            left[place] = row.reason or row.state
+        of_place = found.get(place) or found.get(TopicPartition(place.topic, -1), [])
+        if not of_place and end > 0:
+            left[place] = "not in its plan"
+        for row in of_place:  # several if the topic is divided
+            if row.reason == Reason.FINISHED:
+                continue  # nothing more is to be copied
+            if row.needs_decision or (end > 0 and row.position < end):
+                left[place] = row.reason or row.state
     return left
 
 
@@ -110,7 +115,10 @@ def progress_text(ends: Ends, rows: Iterable[PartitionStatus]) -> str:
     left = behind(ends, rows)
     if not left:
         return ""
-    positions = {TopicPartition(row.topic, row.partition): row.position for row in rows if row.partition is not None}
+    positions: dict[TopicPartition, int] = {}
+    for row in (row for row in rows if row.partition is not None):
+        for place in {named := TopicPartition(row.topic, row.partition or 0), place_of(named)}:
+            positions[place] = min(row.position, positions.get(place, row.position))
     known = [ends[place] - positions[place] for place in left if positions.get(place, -1) >= 0]
     records = (
         f", {plural(sum(max(0, missing) for missing in known), 'offset')} behind" if len(known) == len(left) else ""

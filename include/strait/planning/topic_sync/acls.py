@@ -11,6 +11,7 @@ any other topic. An ACL for all topics (`*`) concerns the source cluster as a wh
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from strait.config.route_names import topic_of
 from strait.model import ClusterFacts, TopicAcl
 from strait.planning.topic_sync.actions import Action, AllowAcl, WithdrawAcl, allowed, withdrawn
 
@@ -58,6 +59,9 @@ def _is_about(acl: TopicAcl, destinations: Mapping[str, str]) -> bool:
 
 def _translated(acls: Collection[TopicAcl], destinations: Mapping[str, str], there: Collection[str]) -> set[TopicAcl]:
     topics, existing = sorted(destinations), sorted(there)
+    copies: dict[str, list[str]] = {}
+    for topic, copy in destinations.items():
+        copies.setdefault(topic_of(topic), []).append(copy)
     found: set[TopicAcl] = set()
     for acl in acls:
         given = _rewritten(acl)
@@ -65,8 +69,8 @@ def _translated(acls: Collection[TopicAcl], destinations: Mapping[str, str], the
             continue
         if given.pattern == "PREFIXED":
             found.update(_prefixed(given, topics, destinations, existing))
-        elif given.pattern == "LITERAL" and given.name in destinations:
-            found.add(given._replace(name=destinations[given.name]))
+        elif given.pattern == "LITERAL":
+            found.update(given._replace(name=copy) for copy in copies.get(given.name, ()))
     return found
 
 
@@ -81,7 +85,7 @@ def _prefixed(
 ) -> Iterator[TopicAcl]:
     covered = list(_under(acl.name, topics))
     copies = {destinations[topic] for topic in covered}
-    prefixes = {_prefix_of(destinations[topic], topic.removeprefix(acl.name)) for topic in covered}
+    prefixes = {_prefix_of(destinations[topic], topic_of(topic).removeprefix(acl.name)) for topic in covered}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     if prefix and copies.issuperset(_under(prefix, existing)):
         yield acl._replace(name=prefix)

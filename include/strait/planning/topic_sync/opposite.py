@@ -10,6 +10,7 @@ their maximum length.
 from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass, replace
 
+from strait.config.route_names import topic_of
 from strait.model import ClusterFacts, TopicAcl
 from strait.planning.topics.pairs import Pair
 from strait.state.moved_copies import MovedCopies
@@ -49,9 +50,9 @@ class Opposite:
         pairs |= {(one.source, one.destination) for plan in plans for one in plan.left}
         taken_over = {one.moved_in for one in moved_in}
         copies = {there for _, there in pairs} | taken_over
-        renamed = {there for here, there in pairs if here != there}
+        renamed = {there for here, there in pairs if topic_of(here) != there}
         renamed |= {name for name in taken_over if name not in originals}
-        return cls(acls, frozenset(copies), frozenset(renamed), frozenset(topic.source for topic in topics))
+        return cls(acls, frozenset(copies), frozenset(renamed), frozenset(topic_of(topic.source) for topic in topics))
 
     def own(self, source: ClusterFacts) -> ClusterFacts:
         """Return the source with its own ACLs only; without any if it is unknown which ones are its own."""

@@ -10,8 +10,10 @@ was created under its name.
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
+from strait.config.route_names import is_route
 from strait.model import TopicPartition
 from strait.planning.topics.identity import Change, Halted, New, Unchanged, naming_changed
 from strait.planning.topics.pairs import Pair
@@ -43,7 +45,7 @@ class Copied(NamedTuple):
         return len(self.unbegun & frozenset(range(self.partitions))) < self.partitions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Begun:
     """Topics that were replicated, according to the current plans and the map.
 
@@ -68,6 +70,25 @@ class Begun:
             places.setdefault(place[0], []).append(place)
         topics = frozenset(places.keys() | {name for name, topic in copied.items() if topic.anything})
         return cls(copied, runs, topics, places)
+
+    def sharing(self, topic: str, destination: str) -> Collection[str]:
+        """Return the other topics whose records the destination topic of ``topic`` may hold, if one of the link's topics is
+        or was divided: a route may get the destination of another topic, or lose its own to one."""
+        if not (is_route(topic) or self._divided):
+            return ()
+        return self._into.get(destination, set()) - {topic}
+
+    @cached_property
+    def _divided(self) -> bool:
+        return any(map(is_route, self.topics))
+
+    @cached_property
+    def _into(self) -> Mapping[str, set[str]]:
+        """Destination topic -> the topics that were last replicated to it."""
+        found: dict[str, set[str]] = {}
+        for topic, destination in self.destinations(self.topics).items():
+            found.setdefault(destination, set()).add(topic)
+        return found
 
     def lost(self, partition: TopicPartition) -> bool:
         """Return whether the partition was replicated, and the map has no segment of it."""

@@ -1,6 +1,7 @@
 """The rules of a link, as they apply to each topic. Pure."""
 
 from strait.config.links import Link, Topics
+from strait.config.route_names import topic_of
 from strait.config.rules import rule_of
 from strait.config.settings import Copies
 from strait.config.start_offset import Start, until_text
@@ -31,7 +32,7 @@ def copies_of(link: Link, topic: str, copy: str) -> Copies:
     a batch might return to its origin, or arrive twice; under another name none does, unless it came from the
     destination."""
     chosen = rule_of(link.topics, topic).copies or link.copies
-    return chosen or ("skip" if topic == copy else "forward")
+    return chosen or ("skip" if topic_of(topic) == copy else "forward")
 
 
 def topic_policy(link: Link, source: TopicFacts, destination: TopicFacts) -> TopicPolicy:
@@ -54,7 +55,7 @@ def policy_of(topics: Topics, source: TopicFacts, destination: TopicFacts, copie
         destination_append_time=stamps(destination),
         topic_class=rule.topic_class or "",
         copies=copies,
-        transform=TopicTransform.of(rule.transform),
+        transform=TopicTransform.of_topic(topics, source.topic),
         until=until_text(rule.until),
     )
 

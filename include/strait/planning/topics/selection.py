@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from strait.config import naming
 from strait.config.links import Link
+from strait.config.route_names import is_route, topic_of
+from strait.config.routes import routes_of
 from strait.config.selecting import selects, why_not
 from strait.errors import ConfigError
 from strait.model import TopicFacts
@@ -99,7 +101,8 @@ def select(
     names: dict[str, str] = {}
     skipped = []
     found: str | Skip | None
-    for name in sorted(source.keys() - unapproved.starts.keys()):
+    divided = _divided(link, source) - unapproved.names.keys()
+    for name in sorted(source.keys() - unapproved.starts.keys() - divided):
         found = unapproved.names.get(name)
         found = found or _skip(link, name, source[name].internal)
         found = found or _named(link, name, came_back, new=name not in copied_before)
@@ -114,17 +117,26 @@ def select(
     if shared_cluster_id is not None:
         _refuse_cycles(link_name, names)
         originals = naming.Names(link).sources(name for name in source if not naming.is_never_copied(name))
-        copies = [name for name in names if originals.get(name, name) != name]
-        for name in copies:
+        origins = {name: originals.get(topic_of(name), name) for name in names}
+        copies = [name for name, origin in origins.items() if topic_of(origin) != topic_of(name)]
+        onto_itself = [name for name, target in names.items() if target == topic_of(name) and is_route(name)]
+        for name in {*copies, *onto_itself}:
             del names[name]
         skipped += [
-            Skip(name, Reason.EXCLUDED, f"is this link's destination topic of {originals[name]}") for name in copies
+            Skip(name, Reason.EXCLUDED, f"is this link's destination topic of {origins[name]}") for name in copies
         ]
+        skipped += [Skip(name, Reason.NO_NAME, "the topic would be copied onto itself") for name in onto_itself]
     skipped.sort(key=lambda skip: skip.topic)
-    expected = {*link.topics.include, *copied_before}
+    expected = {*link.topics.include, *copied_before} - divided
     kept = unapproved.names.keys()
     missing = sorted(name for name in expected - source.keys() if name in kept or selects(link.topics, name))
     return Selection(names, tuple(missing), tuple(skipped))
+
+
+def _divided(link: Link, source: Iterable[str]) -> set[str]:
+    """Return the topics that are replicated by their routes alone."""
+    ruled = any(rule.transform is not None and rule.transform.route for rule in link.topics.rules)
+    return {name for name in source if not is_route(name) and routes_of(link.topics, name)} if ruled else set()
 
 
 def _skip(link: Link, topic: str, internal: bool) -> Skip | None:
@@ -139,9 +151,12 @@ def _named(link: Link, topic: str, came_back: CameBack, *, new: bool) -> str | S
             topic, Reason.CAME_FROM_DESTINATION, f"its name shows that it was replicated from {link.destination}"
         )
     name = names.destination(topic)
-    back = came_back.why(topic, link.destination, new=new)
-    if back and (name != topic or topic in came_back.renamed) and topic not in link.topics.include:
+    there = topic_of(topic)
+    back = came_back.why(there, link.destination, new=new)
+    if back and (name != there or there in came_back.renamed) and there not in link.topics.include:
         return Skip(topic, Reason.CAME_FROM_DESTINATION, f"{back}; name it in `topics.include` to copy it all the same")
+    if sum(one.name == topic for one in routes_of(link.topics, topic)) > 1:
+        return Skip(topic, Reason.NO_NAME, f"two routes of topic {there} go to {name}")
     if name is None:
         return Skip(topic, Reason.NO_NAME, "no `naming.rules` entry matches, and `otherwise` is `refuse`")
     why = naming.why_illegal(name)

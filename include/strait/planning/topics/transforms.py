@@ -24,6 +24,10 @@ def untransformed(pair: Pair, begun: Begun, policy: TopicPolicy) -> Change | Non
         )
         return Change(Reason.TRANSFORM_UNSUPPORTED, detail, "source", (0, 0))
     wanted = policy.transform_digest
+    for other in sorted(begun.sharing(pair.source.topic, pair.destination.topic)):
+        if any(_into(begun.runs[place], pair) for place in begun.places.get(other, ())):
+            detail = f"{pair.destination.topic} holds records of {other}, and the rule now sends those of {pair.source.topic} there"
+            return Change(Reason.TRANSFORM_CHANGED, detail, "destination", (0, 0))
     segments = [begun.runs[place] for place in begun.places.get(pair.source.topic, ())]
     for past in segments:
         others = [run for run in _into(past, pair) if run.transform != wanted]
