@@ -184,7 +184,7 @@ OLDEST := tests/unit/engine tests/unit/wire tests/unit/config tests/unit/kafka t
 	tests/airflow/test_foreign_text.py tests/airflow/test_noticing.py tests/airflow/test_own_dags.py tests/e2e/airflow/test_dag.py
 
 .PHONY: oldest
-oldest: $(INSTALLED) ## Try the oldest versions that requirements*.txt allow, in .venv-oldest (15 minutes)
+oldest: $(INSTALLED) ## Try the oldest versions that requirements*.txt allow, in .venv-oldest (25 minutes)
 	$(call step,oldest versions)
 	$(FIND_UV)
 	"$$uv" venv --quiet --allow-existing --python $(BIN)/python .venv-oldest

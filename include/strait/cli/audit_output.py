@@ -20,10 +20,11 @@ _PROGRESS_SECONDS = 5.0
 
 
 class Shown:
-    """Prints the progress on standard error: a line that a terminal replaces, or one every few seconds."""
+    """Prints the progress on standard error: a line that a terminal replaces, or one every few seconds if it differs."""
 
     def __init__(self, output: Output) -> None:
         self._shown_at = 0.0
+        self._last = ""
         self._terminal = sys.stderr.isatty()
         self._quiet = output.structured and not self._terminal
 
@@ -41,8 +42,9 @@ class Shown:
         if self._terminal:
             sys.stderr.write(f"\r\x1b[K{line}")
             sys.stderr.flush()
-        else:
+        elif line != self._last:
             echo(line, err=True)
+        self._last = line
 
 
 def _progress_line(progress: AuditProgress) -> str:

@@ -23,6 +23,7 @@ from strait.model import TopicPartition
 from strait.state import positions
 from strait.state.link_handle import ConfiguredLink
 from strait.state.positions import MM2_CONNECTOR, Position, of_connector, read_positions
+from strait.text import plural
 
 
 class Format(StrEnum):
@@ -107,7 +108,9 @@ def export(
         written = "would be written" if dry_run else "written"
         echo(f"link {name}: {len(found)} positions {written} to topic {to_connect} of {place}", err=True)
     write(_text(name, found, form, owner, alias))
-    if not all(item.certain for item in found):
+    if doubtful := sum(not item.certain for item in found):
+        many = plural(doubtful, "position is", "positions are")
+        echo(f"link {name}: {many} not known exactly (pause or stop the link first: it copies meanwhile)", err=True)
         raise typer.Exit(1)
 
 

@@ -102,7 +102,7 @@ def _ideas(status: DemoStatus) -> str:
             "the invoice is put aside, its partition continues, and a run is green",
         ),
         (
-            f"{strait} groups {LINK} -f {_typed(status.links_file)}",
+            " ".join((strait, "groups", LINK, "-f", _typed(status.links_file))),
             "where the group billing would continue on the destination",
         ),
         (f"{strait} demo kill", "Airflow submits the application again; why it ended is in the task's log"),

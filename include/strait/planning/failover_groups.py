@@ -29,7 +29,8 @@ def groups(statuses: Sequence[GroupStatus], *, accept: Collection[str], soon: bo
     accepted = [status for status in others if ALL_GROUPS in accept or status.group in accept]
     refused = [status for status in others if status not in accepted]
     exact = len(chosen) - len(ahead) - len(others)
-    parts = [f"{exact} of {plural(len(chosen), 'group continues', 'groups continue')} exactly where they stopped"]
+    one, several = "group continues exactly where it stopped", "groups continue exactly where they stopped"
+    parts = [f"{exact} of {plural(len(chosen), one, several)}"]
     if ahead:
         parts.append(f"{len(ahead)} have moved before: {listed([_where_it_is(status) for status in ahead])}")
     parts += (left := _not_moved(statuses))

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from strait.audit.progress import AuditProgress, read_progress
 from strait.cli import audit_output
 from strait.cli.main import app
+from strait.cli.options import Output
 from strait.errors import ConfigError, LaunchError, SetupError
 from strait.launch.submission import locked
 
@@ -63,6 +64,17 @@ def test_progress_shows_the_share_the_rate_and_the_rest() -> None:
     assert "[#####...............] 10/40 chunks" in line
     assert "100 MB/s" in line and "30 s left" in line and "3 differences" in line
     assert audit_output._progress_line(AuditProgress(id="x", state="planning")).endswith("planning")
+
+
+def test_progress_in_a_file_has_no_line_twice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(audit_output, "_PROGRESS_SECONDS", 0.0)
+    shown = audit_output.Shown(Output.TABLE)
+    for done in (0, 0, 1, 1, 2):
+        shown.show("", AuditProgress(id="x", state="comparing", chunks=2, done=done))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("] ")[1].split(" ")[0] for line in lines] == ["0/2", "1/2", "2/2"]
 
 
 def test_progress_that_cannot_be_read_is_unknown() -> None:

@@ -1,4 +1,4 @@
-"""`strait wait` and `strait logs` for scripts."""
+"""`strait wait`, `strait logs` and `strait offsets export` for scripts."""
 
 import json
 from contextlib import nullcontext
@@ -11,6 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from strait.cli.main import app
+from strait.state.positions import Position
 
 FILE = {
     "clusters": {"a": {"bootstrap.servers": "h:1"}, "b": {"bootstrap.servers": "h:2"}},
@@ -62,3 +63,15 @@ def test_the_schema_is_json_or_yaml() -> None:
     told = {form: CliRunner().invoke(app, ["schema", "-o", form]).stdout for form in ("json", "yaml")}
     assert json.loads(told["json"]) == yaml.safe_load(told["yaml"])
     assert CliRunner().invoke(app, ["schema"]).stdout == told["json"]
+
+
+def test_positions_that_are_not_exact_are_told_beside_the_exit_code(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Position("t", 0, 5, "t", 5, "exact"), Position("t", 1, 5, "t", 9, "ahead")]
+    monkeypatch.setattr("strait.cli.positions.hand_over.positions", lambda _: found)
+    result = run("offsets", "export", "l")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[1:] == ["t,0,5,t,5,exact", "t,1,5,t,9,ahead"]
+    assert result.stderr.startswith("link l: 1 position is not known exactly")
+    found.pop()
+    result = run("offsets", "export", "l")
+    assert (result.exit_code, result.stderr) == (0, "")

@@ -131,7 +131,7 @@ def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted(
     exact, moved = group("a", OffsetState.IN_SYNC), group("b", OffsetState.DESTINATION_AHEAD, moved=True)
     inexact, left = group("c", OffsetState.IN_SYNC, "inexact"), group("d", OffsetState.BEHIND, selected=False)
     assert failover_groups.groups([exact, left], accept=()) == Check(
-        Verdict.DONE, "1 of 1 group continues exactly where they stopped"
+        Verdict.DONE, "1 of 1 group continues exactly where it stopped"
     )
     assert failover_groups.groups([exact, moved], accept=()).verdict is Verdict.WARNING
     check = failover_groups.groups([exact, moved, inexact], accept=())

@@ -14,6 +14,7 @@ from strait.engine.detour.layout import Kind
 from strait.engine.detour.rows import Place, begin_row, binary, column_of, end_row, joined, kinds_of, record_rows
 from strait.engine.evaluation import MadeBatch, Malformed, Offsets, Work
 from strait.state.transform import TopicTransform
+from strait.text import plural
 from strait.wire.columns import Column, Columns, Opened, cuts, decode, encode, opened, part_of, without_headers
 from strait.wire.shapes import Stretch
 
@@ -85,7 +86,7 @@ def made_of(records: Taken, rows: pa.RecordBatch, evaluated: int) -> list[MadeBa
         ValueError: these are not the rows of these records, in order.
     """
     if evaluated != (sent := sum(len(group.offsets) for group in records.groups)):
-        raise ValueError(f"{evaluated} of {sent} rows came back")
+        raise ValueError(f"{evaluated} of {plural(sent, 'row')} came back")
     kinds, offsets = rows.column(0).to_numpy(), rows.column(1).to_numpy()
     made: list[MadeBatch | Malformed] = []
     first = 0
@@ -95,7 +96,7 @@ def made_of(records: Taken, rows: pa.RecordBatch, evaluated: int) -> list[MadeBa
         made += _made(records, group, found)
         first = behind
     if first != len(offsets):
-        raise ValueError(f"{len(offsets) - first} rows are of no record")
+        raise ValueError(f"{plural(len(offsets) - first, 'row is', 'rows are')} of no record")
     return made
 
 
