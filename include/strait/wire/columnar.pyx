@@ -188,18 +188,47 @@ cdef inline const uint8_t* behind_space(const uint8_t* at, const uint8_t* end) n
     return at
 
 
+cdef int64_t utf8_bytes(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Return how many bytes the character has that begins here, which is not ASCII; 0: it is not in UTF-8."""
+    cdef uint8_t one = at[0], low = 0x80, high = 0xBF
+    cdef int64_t more, n
+    if one < 0xC2 or one > 0xF4:
+        return 0
+    more = 1 if one < 0xE0 else 2 if one < 0xF0 else 3
+    if one == 0xE0:
+        low = 0xA0
+    elif one == 0xED:
+        high = 0x9F
+    elif one == 0xF0:
+        low = 0x90
+    elif one == 0xF4:
+        high = 0x8F
+    if end - at <= more or at[1] < low or at[1] > high:
+        return 0
+    for n in range(2, more + 1):
+        if at[n] < 0x80 or at[n] > 0xBF:
+            return 0
+    return more + 1
+
+
 cdef bint is_one_object(const uint8_t* at, const uint8_t* end) noexcept nogil:
-    cdef int64_t depth = 0
+    cdef int64_t depth = 0, size
     cdef uint8_t one, quote = 0
     at = behind_space(at, end)
     if at == end or at[0] != 123:  # {
         return False
     while at < end:
         one = at[0]
+        if one >= 0x80:
+            size = utf8_bytes(at, end)
+            if size == 0:
+                return False
+            at += size
+            continue
         at += 1
         if quote:
             if one == 92:  # a backslash
-                at += 1
+                at += at < end and at[0] < 0x80
             elif one == quote:
                 quote = 0
         elif one == 34 or one == 39:  # " and '

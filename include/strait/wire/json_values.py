@@ -2,7 +2,8 @@
 
 Spark's `from_json` reads the first value and ignores the rest, so this finds the end of a value: the brace that closes all
 braces and brackets outside of text. For bytes that `from_json` accepts as an object this is exact, and others are
-malformed anyway. `NaN` and `Infinity`, which are no JSON, are not accepted outside of text.
+malformed anyway. `NaN` and `Infinity`, which are no JSON, are not accepted outside of text. Nor are bytes that are not in UTF-8:
+`from_json` would replace them, also in fields that the rule does not set.
 """
 
 import re
@@ -34,6 +35,10 @@ def not_one_object(values: Column, rows: int) -> Any:
 
 
 def _is_one_object(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
     if not text.startswith(b"{"):
         return False
     depth = 0

@@ -39,7 +39,7 @@ def test_one_object_with_nothing_around_it_but_white_space() -> None:
         b'{"\\\\": "x"}',
         None,
     ]
-    right += [b'{"a": "NaN, Infinity \xff"}', b'{"N\\u0022": null, "b": [true, false, -1.5E+10]}']
+    right += [b'{"a": "NaN, Infinity \xc3\xbf"}', b'{"N\\u0022": null, "b": [true, false, -1.5E+10]}']
     assert refused(*right) == [False] * len(right)
 
 
@@ -64,6 +64,38 @@ def test_anything_before_and_behind_it_or_no_object_at_all() -> None:
     assert refused(*wrong) == [True] * len(wrong)
 
 
+@pytest.mark.usefixtures("way")
+def test_what_is_not_in_utf_8() -> None:
+    """The borders of each length of characters, and what lies behind them."""
+    texts = ["\x7f", "\x80", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff", "\\\u00e9"]
+    right = [b'{"a": "%b"}' % text.encode() for text in texts]
+    assert refused(*right) == [False] * len(right)
+    wrong = [
+        b"\x80",
+        b"\xbf",
+        b"\xc1\xbf",
+        b"\xc2",
+        b"\xc3(",
+        b"\xe0\x9f\xbf",
+        b"\xe2\x82",
+        b"\xed\xa0\x80",
+        b"\xe2(\xa1",
+    ]
+    wrong += [
+        b"\xf0\x8f\xbf\xbf",
+        b"\xf4\x90\x80\x80",
+        b"\xf0\x90\x80",
+        b"\xf5\x80\x80\x80",
+        b"\xff",
+        b"\\\xff",
+        b"Jos\xe9",
+    ]
+    made = (
+        [b'{"a": "%b"}' % text for text in wrong] + [b"{%b}" % text for text in wrong] + [b'{"' + one for one in wrong]
+    )
+    assert refused(*made) == [True] * len(made)
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.sampled_from("a\\\"'{}[],:NI \n\u20ac")),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.sampled_from("a\\\"'{}[]N")), inner),
@@ -84,7 +116,9 @@ def test_the_end_is_where_a_parser_finds_it(one: dict[str, object], other: objec
 @pytest.mark.skipif(subject.columnar is None, reason="columnar was not compiled")
 def test_both_ways_agree_on_any_bytes() -> None:
     rng = random.Random(3)
-    values = [b"{" + bytes(rng.choices(b"{}[]\"'\\a NI,:", k=rng.randrange(12))) + b"}" for _ in range(20_000)]
+    values = [
+        b"{" + bytes(rng.choices(b"{}[]\"'\\a NI,:\xc3\xa9\xff", k=rng.randrange(12))) + b"}" for _ in range(20_000)
+    ]
     compiled = refused(*values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subject, "columnar", None)
