@@ -44,6 +44,7 @@ class Reason(StrEnum):
     TRANSFORM_UNSUPPORTED = "transform_unsupported"
     TRANSFORM_REFUSED = "transform_refused"
     TRANSFORM_STARTING = "transform_starting"
+    TRANSFORM_SECRET_MISSING = "transform_secret_missing"  # noqa: S105
     START_OUT_OF_RANGE = "start_out_of_range"
     START_FORCED = "start_forced"
     TAIL_DROPPED = "tail_dropped"
@@ -265,6 +266,13 @@ _TEXTS = {
         "waits with `transform_changed`: delete the destination topic, which is empty, and run `strait resolve LINK TOPIC "
         "--restart`.",
         Kind.NEEDS_DECISION,
+    ),
+    Reason.TRANSFORM_SECRET_MISSING: _Text(
+        "A file that `secrets` of the topic's `transform` names is missing, unreadable or empty on the slot's host; nothing is "
+        "copied.",
+        "Write the file that the detail names, as `transform.secrets` refers to it, on each host that runs slots, with its former "
+        "content if it had one. Copying resumes automatically within 30 s.",
+        Kind.RETRIES,
     ),
     Reason.TRANSFORM_STARTING: _Text(
         "The topic is transformed on the way, and Spark, which evaluates its expressions, is not there yet.",

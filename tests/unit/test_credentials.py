@@ -39,6 +39,18 @@ def test_every_file_that_cannot_be_read_is_named_and_none_of_their_contents(tmp_
     assert "a-secret" not in str(caught.value)
 
 
+def test_a_secret_of_expressions_is_never_empty(tmp_path: Path) -> None:
+    """As a file is while an editor writes it: a hash without it could be guessed."""
+    references = {name: f"${{directory:{tmp_path}:{name}}}" for name in ("first", "second")}
+    (tmp_path / "first").write_text("a secret\n")
+    (tmp_path / "second").write_text("\n")
+    with pytest.raises(ConfigError) as refused:
+        credentials.secrets_of("transform of topic t", references)
+    assert str(refused.value) == f"transform of topic t: `second`: {references['second']} is empty"
+    (tmp_path / "second").write_text("another")
+    assert credentials.secrets_of("transform of topic t", references) == ("a secret", "another")
+
+
 def test_the_stamp_changes_with_any_file_that_is_named(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("password", "ca.pem", "client.pem")]
     properties = {

@@ -21,7 +21,7 @@ from strait.audit.chunks import Chunk
 from strait.audit.feed import Evaluated, Hole, Item, unreadable
 from strait.audit.findings import Difference
 from strait.audit.followers import FollowersRead, LeaderRead
-from strait.config.credentials import resolve
+from strait.config.credentials import secrets_of
 from strait.engine.detour.avro import Decoded, values_of
 from strait.engine.detour.layout import AUDITED, Kind
 from strait.engine.detour.merging import merged
@@ -93,7 +93,7 @@ def _rows(chunk: Chunk, items: Iterable[Item], read: SourceRead, leader: LeaderR
     transform = facts.transform
     assert transform is not None
     try:
-        secrets = tuple(resolve("", transform.secrets).values())
+        secrets = secrets_of("", transform.secrets)
     except ConfigError as error:
         raise ConfigError(
             f"needs the secrets of transformation {transform.digest}", ["; ".join(error.problems)]

@@ -28,6 +28,22 @@ def resolve(cluster: str, properties: Mapping[str, str]) -> dict[str, str]:
     Raises:
         ConfigError: a file cannot be read; the error lists every affected property.
     """
+    return _resolved(f"cluster {cluster}", properties)
+
+
+def secrets_of(where: str, references: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the contents of files that are referred to by name, in this order, as `resolve` does.
+
+    Raises:
+        ConfigError: a file cannot be read, or is empty: a hash without its secret could be guessed. An editor may just write it.
+    """
+    found = _resolved(where, references)
+    if empty := [name for name, content in found.items() if not content]:
+        raise ConfigError(where, [f"`{name}`: {references[name]} is empty" for name in empty])
+    return tuple(found.values())
+
+
+def _resolved(where: str, properties: Mapping[str, str]) -> dict[str, str]:
     resolved, problems = {}, []
     for key, value in properties.items():
         try:
@@ -35,7 +51,7 @@ def resolve(cluster: str, properties: Mapping[str, str]) -> dict[str, str]:
         except (OSError, UnicodeDecodeError) as error:
             problems.append(f"`{key}`: {value} cannot be read: {_why(error)}")
     if problems:
-        raise ConfigError(f"cluster {cluster}", problems)
+        raise ConfigError(where, problems)
     return resolved
 
 

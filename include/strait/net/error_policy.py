@@ -18,6 +18,8 @@ SLOW_SECONDS = (20.0, 30.0)
 restart."""
 
 
+_FETCHED_AGAIN = frozenset({Reason.CORRUPT_BATCH, Reason.TRANSFORM_SECRET_MISSING})
+"""Batches are fetched again at each attempt, so there is not one every second."""
 NOT_ANSWERED = error_codes.UNKNOWN_SERVER_ERROR
 """The reply has no entry for a partition that was requested."""
 
@@ -38,8 +40,7 @@ def _moved(reason: Reason) -> Answer:
 def wait_for(reason: Reason) -> tuple[float, float]:
     """Return the shortest and longest time, in seconds, before the next attempt for a partition that waits for this
     reason."""
-    # A corrupt batch is fetched whole each time, so it is not fetched every second.
-    slow = reason.kind is not Kind.RETRIES or reason is Reason.CORRUPT_BATCH
+    slow = reason.kind is not Kind.RETRIES or reason in _FETCHED_AGAIN
     return SLOW_SECONDS if slow else SHORTLY_SECONDS
 
 

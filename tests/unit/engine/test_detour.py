@@ -144,8 +144,8 @@ def test_damage_is_the_result_of_the_work_that_has_it_and_of_no_other(detour: De
 def test_a_secret_that_is_not_there_is_named_without_its_content(detour: Detour) -> None:
     missing = TRANSFORM.model_copy(update={"secrets": {"salt": "${directory:/nowhere:salt}"}})
     (made,) = detour.results(work(0, 5, transform=missing))
-    assert isinstance(made, Refusal) and made.reason is Reason.TRANSFORM_REFUSED
-    assert "/nowhere" in made.detail
+    assert isinstance(made, Refusal) and made.reason is Reason.TRANSFORM_SECRET_MISSING
+    assert made.detail.startswith("transform of topic ") and "/nowhere" in made.detail
 
 
 def test_a_refused_expression_says_why_and_others_go_on() -> None:

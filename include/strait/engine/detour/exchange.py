@@ -103,7 +103,8 @@ class Exchange:
             try:
                 records = taken(one.work)
             except (CorruptBatch, ConfigError) as error:
-                reason = Reason.CORRUPT_BATCH if isinstance(error, CorruptBatch) else Reason.TRANSFORM_REFUSED
+                is_damaged = isinstance(error, CorruptBatch)
+                reason = Reason.CORRUPT_BATCH if is_damaged else Reason.TRANSFORM_SECRET_MISSING
                 self._finish(one.chunk, Refusal(reason, error.message))
             else:
                 self._waiting[one.chunk] = self._waiting[one.chunk]._replace(taken=records)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from strait.config.credentials import resolve
+from strait.config.credentials import secrets_of
 from strait.engine.detour.avro import Decoded, put_back, values_of
 from strait.engine.detour.layout import Kind
 from strait.engine.detour.rows import Place, begin_row, binary, column_of, end_row, joined, kinds_of, record_rows
@@ -59,7 +59,7 @@ def taken(work: Work) -> Taken:
         ConfigError: a secret cannot be read; the work then has no result.
     """
     transform = work.transform
-    secrets = tuple(resolve(f"transform of topic {work.topic}", transform.secrets).values())
+    secrets = secrets_of(f"transform of topic {work.topic}", transform.secrets)
     offsets, first = _offsets(work.stretches), 0
     groups: list[_Group] = []
     decoded = None if transform.avro is None else Decoded(values_of(transform.avro))
