@@ -20,6 +20,7 @@ from strait import __version__
 from strait.audit.findings import as_counts, sum_of, unexplained, verdict_of
 from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.task_result import ChunkResult
+from strait.config.audit import AuditRequest
 from strait.errors import ConfigError
 
 VERSION = 1
@@ -66,10 +67,14 @@ def certificate(
     by_partition: dict[str, list[ChunkResult]] = {}
     for one in sorted(results, key=attrgetter("key")):
         by_partition.setdefault(f"{one.topic}-{one.partition}", []).append(one)
-    partitions = [_partition(one, by_partition.get(one.name, []), chunks.get(one.name, 0)) for one in plan.partitions]
+    partitions = [
+        _partition(one, by_partition.get(one.name, []), chunks.get(one.name, 0), plan.request)
+        for one in plan.partitions
+    ]
     everything = [one for found in by_partition.values() for one in found]
     counts = sum_of([*map(_counts, everything), *map(_skipped, plan.partitions)])
     complete = all(one["verdict"] not in ("incomplete", "not compared") for one in partitions)
+    complete = complete and not _has_empty_window(plan.request, partitions)
     body = {
         "certificate": VERSION,
         "verdict": verdict_of(counts, complete=complete),
@@ -194,10 +199,16 @@ def _method(plan: AuditPlan) -> dict[str, Any]:
     }
 
 
-def _partition(one: AuditedPartition, results: Sequence[ChunkResult], chunks: int) -> dict[str, Any]:
+def _partition(
+    one: AuditedPartition, results: Sequence[ChunkResult], chunks: int, request: AuditRequest
+) -> dict[str, Any]:
     counts = sum_of([*map(_counts, results), _skipped(one)])
-    errors = sorted({text for result in results for text in (result.error, result.unread) if text})
-    complete = not errors and not one.unknown and not one.problem
+    problem = one.problem or "; ".join(sorted({text for it in results for text in (it.error, it.unread) if text}))
+    tail = one.tail + sum(result.tail for result in results)
+    nothing = not counts and not any(result.records for result in results)
+    if nothing and not _is_windowed(request) and (one.deleted or one.before or tail):
+        problem = problem or "none of its records could be compared"
+    complete = not problem and not one.unknown
     verdict = verdict_of(counts, complete=complete) if results or not one.problem else "not compared"
     return {
         "topic": one.topic,
@@ -219,10 +230,19 @@ def _partition(one: AuditedPartition, results: Sequence[ChunkResult], chunks: in
         "deleted": one.deleted,
         "unknown": one.unknown,
         "before": one.before,
-        "tail": one.tail + sum(result.tail for result in results),
+        "tail": tail,
         "newest_ms": max([-1, *(result.newest_ms for result in results)]),
-        "problem": one.problem or "; ".join(errors),
+        "problem": problem,
     }
+
+
+def _is_windowed(request: AuditRequest) -> bool:
+    return request.since_ms is not None or request.until_ms is not None
+
+
+def _has_empty_window(request: AuditRequest, partitions: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether no record is of the requested time."""
+    return _is_windowed(request) and not any(one["records"] or one["differences_by_kind"] for one in partitions)
 
 
 def _counts(one: ChunkResult) -> dict[tuple[Any, str], int]:
@@ -256,6 +276,8 @@ def _not_covered(plan: AuditPlan, partitions: Sequence[Mapping[str, Any]]) -> li
         count = sum(one[name] for one in partitions)
         if count:
             found.append(f"{count} {text}")
+    if _has_empty_window(plan.request, partitions):
+        found.append("no record is of the requested time")
     if plan.request.sample < 1:
         compared, chunks = (sum(one[name] for one in partitions) for name in ("chunks_compared", "chunks"))
         found.append(f"{chunks - compared} of {chunks} chunks are not in the sample")

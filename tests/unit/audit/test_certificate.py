@@ -74,6 +74,32 @@ def test_the_verdict_follows_from_all_chunks(counts, changed, verdict):
     assert problems(whole) == []
 
 
+@pytest.mark.parametrize("left", [{"tail": 9}, {"deleted": 9}, {"before": 9}])
+def test_a_partition_of_which_nothing_was_compared_is_not_equal_unless_it_is_empty(left):
+    plan = plan_of()
+    empty, other = plan.partitions
+    whole = certified(plan, (empty.model_copy(update=left), other), EQUAL[2:])
+    assert [one["verdict"] for one in whole["body"]["partitions"]] == ["incomplete", "equal"]
+    assert whole["body"]["verdict"] == "incomplete"
+    assert "t-0: none of its records could be compared" in whole["body"]["not_covered"]
+    whole = certified(plan, (empty, other), EQUAL[2:])
+    assert whole["body"]["verdict"] == "equal"
+
+
+def test_a_time_without_records_is_not_equal():
+    for plan in (plan_of(since_ms=7), plan_of(until_ms=7)):
+        tail = [one.model_copy(update={"tail": 3}) for one in plan.partitions]
+        whole = certified(plan, tail, [])
+        assert whole["body"]["verdict"] == "incomplete"
+        assert "no record is of the requested time" in whole["body"]["not_covered"]
+        assert certified(plan, tail, EQUAL[:2])["body"]["verdict"] == "equal", "others are quiet"
+
+
+def certified(plan, partitions, results):
+    changed = plan.model_copy(update={"partitions": tuple(partitions)})
+    return certificate(changed, results, began_at_ms=1, ended_at_ms=2, chunks={})
+
+
 def test_a_sample_says_how_much_it_does_not_cover():
     whole = made(EQUAL[:3], sample=0.5, seed="x")
     assert "1 of 4 chunks are not in the sample" in whole["body"]["not_covered"]
