@@ -11,15 +11,17 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic, ResourceType
 
 from strait.config import links
-from strait.config.naming import history_topic, ledger_topic
+from strait.config.naming import history_topic, ledger_topic, map_topic
 from strait.control.link_rights import link_rights
 from strait.control.plane import Control
 from strait.control.registration import register
 from strait.embedded.kafka import Cluster
+from strait.errors import ClusterUnavailable
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.reasons import Reason
 from strait.state.link_handle import ConfiguredLink
+from strait.state.reader import StateReader
 from strait.state.schema import Registration
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, decided, documented, grant, withdraw
@@ -180,3 +182,18 @@ def test_copying_goes_on_when_a_right_that_was_withdrawn_is_given_back(
             it.until_caught_up()
             eventually(lambda: it.lacking() == (), what=lambda: f"{it.lacking()}")
     it.assert_equal()
+
+
+def test_a_state_topic_that_may_not_be_read_is_named_with_the_right(
+    secured: Secured, tmp_path: Path, topic_name: str
+) -> None:
+    with running(secured, tmp_path, topic_name) as it:
+        name, cluster = map_topic(it.link.name), secured.destination
+        withdraw(cluster, user_of(it.link.name, "destination"), [Right(ResourceType.TOPIC, name, "READ")])
+        with (
+            StateReader(it.link.destination_properties, "b", it.link.name) as state,
+            pytest.raises(ClusterUnavailable) as failed,
+        ):
+            state.catch_up(3)
+        assert f"{name}: TOPIC_AUTHORIZATION_FAILED" in failed.value.message
+        assert failed.value.hint == f"grant READ on {name}"

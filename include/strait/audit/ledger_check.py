@@ -77,7 +77,8 @@ class _Check:
         first = full_sequence(batch.base_sequence, near=self._expected)
         if not intact:
             fits = own and first == self._expected and batch.whole
-            if self._mark is not None and (not own or first + batch.records > self._mark.first):
+            # Its number may be the damaged part, so its offset shows whether it is one of the mark's.
+            if self._mark is not None and batch.base_offset >= self._mark.copy_from:
                 self._add("damaged", batch.base_offset, max(1, batch.records) if fits else 1, "destination")
             if not fits:
                 self._unread = True

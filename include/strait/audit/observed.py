@@ -8,7 +8,7 @@ from strait.audit.link_state import Ends, no_topic
 from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan
 from strait.config.audit import AuditRequest
 from strait.config.route_names import topic_of
-from strait.errors import StraitError, UnsupportedRequest
+from strait.errors import NotAuthorized, StraitError, UnsupportedRequest
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.cluster_facts import partition_bytes
@@ -155,11 +155,18 @@ class Observed:
 
 
 def _producers(ends: Ends, copies: Collection[TopicPartition]) -> Mapping[TopicPartition, Sequence[ActiveProducer]]:
-    """Return the active producers of each partition; none if the brokers lack the request."""
+    """Return the active producers of each partition; none if the brokers lack the request. Of a topic that this principal may
+    not read there are none either: reading it then fails and names the permission, and the other topics are compared."""
     try:
         return active_producers(ends.destination_properties, ends.destination, copies)
     except UnsupportedRequest:
         return {}
+    except NotAuthorized:
+        topics = sorted({one.topic for one in copies})
+        if len(topics) == 1:
+            return {}
+        parts = (_producers(ends, [one for one in copies if one.topic == topic]) for topic in topics)
+        return {place: found for part in parts for place, found in part.items()}
 
 
 def _places(facts: ClusterFacts, names: Iterable[str]) -> list[TopicPartition]:

@@ -11,6 +11,7 @@ from strait.config import naming
 from strait.config.cluster_identity import expected_id, expecting, require_expected
 from strait.errors import ClusterUnavailable, ConfigError, OtherCluster, StateError
 from strait.kafka.clients import Rotation, Watch, ask
+from strait.kafka.translate import describe
 from strait.state.consumer import state_consumer
 from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.segments import DELETE_RETENTION_MS
@@ -76,6 +77,7 @@ class StateReader(ReadState):
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; only topics that exist
         self._start: dict[str, int] = {}  # topic -> first offset to read
         self._lost: dict[str, StateError] = {}  # topics that were deleted, or no longer have the next offset
+        self._refused: tuple[str, KafkaError] | None = None  # the topic that this principal may not read
         self._again_at = 0.0  # time at which such a plan topic is read from its start
         self._resting = True
         self._properties = properties
@@ -124,15 +126,13 @@ class StateReader(ReadState):
             raise error
 
     def _read_to(self, ends: Mapping[str, int], timeout_seconds: float, is_over: Callable[[], bool]) -> None:
+        self._refused = None
         left = first_left = self._left(ends)
         now = time.monotonic()
         deadline, show_at = now + timeout_seconds, now + _LONG_SECONDS
         while left and not is_over():
             if now > deadline:
-                behind = ", ".join(f"{t} at {self._next[t]} of {end}" for t, end in ends.items())
-                raise self.trouble or ClusterUnavailable(
-                    self._watch.cluster, f"reading state topics: no record in {timeout_seconds:g} s: {behind}"
-                )
+                raise self.trouble or self._too_late(ends, timeout_seconds)
             self.poll(0.1)
             before, left, now = left, self._left(ends), time.monotonic()
             if left < before:
@@ -141,6 +141,16 @@ class StateReader(ReadState):
                 show_at = now + _LONG_SECONDS
                 done = f"{first_left - left:,} of {plural(first_left, 'record')}"
                 _LOGGER.info("link %s: reading its state on cluster %s: %s", self._link, self._watch.cluster, done)
+
+    def _too_late(self, ends: Mapping[str, int], seconds: float) -> ClusterUnavailable:
+        behind = ", ".join(f"{t} at {self._next[t]} of {end}" for t, end in ends.items())
+        text = f"reading state topics: no record in {seconds:g} s: {behind}"
+        if self._refused is None:
+            return ClusterUnavailable(self._watch.cluster, text)
+        topic, error = self._refused
+        return ClusterUnavailable(
+            self._watch.cluster, f"{text}; {topic}: {describe(error)}", hint=f"grant READ on {topic}"
+        )
 
     def _left(self, ends: Mapping[str, int]) -> int:
         return sum(max(0, end - max(self._next[topic], self._start[topic])) for topic, end in ends.items())
@@ -235,6 +245,8 @@ class StateReader(ReadState):
         if error.code() == _EOF:
             self._next[topic] = max(self._next[topic], offset)
             return self._lost.pop(topic, None) is not None
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            self._refused = topic, error
         self._watch(error)  # librdkafka retries; a caller that waits too long fails with it
         return topic in self._lost
 

@@ -71,6 +71,15 @@ def test_each_bit_that_flips_on_the_disk_is_named_with_its_batch_and_nothing_els
         assert mark.first <= one.copy < mark.end, one
 
 
+def test_a_batch_whose_number_is_damaged_is_named_whatever_number_it_is_then():
+    copies, marks, _ = sent(2)
+    for batch in copies:
+        for bit in range(8 * 53, 8 * 57):  # of the sequence
+            items = [flipped(one, bit) if one is batch else one for one in copies]
+            found = checked(items, marks).tally.differences
+            assert [one.copy for one in found if one.kind == "damaged"] == [batch.base_offset], (bit, found)
+
+
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("fault", ["missing", "duplicate", "exchanged", "other", "cut short"])
 def test_each_fault_is_found_in_its_row_and_no_other_row(fault, seed):
