@@ -46,7 +46,7 @@ class Audited:
             producer.produce(self.plain, b"plain %d" % number, b"%d" % number)
         assert producer.flush(60) == 0
         self._publish(stopped=False)
-        link.submit(ledger_seconds=3600)
+        link.submit(ledger_seconds=3600, transforms=True)
         self.written = read_all(link.source, link.name, link.partitions)
         self.kept = [[one for one in part if transformed(one) is not None] for part in self.written]
         wanted = [len(part) for part in self.kept]

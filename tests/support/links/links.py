@@ -52,7 +52,9 @@ class Link:
     def publish(self, *, slots: int, stopped: bool = False, policy: TopicPolicy | None = None) -> Plan:
         """A plan that spreads the topic's partitions over so many slots."""
         topics = {self.name: self.partitions}
-        return publish(self.name, self.source, self.destination, topics, slots=slots, stopped=stopped, policy=policy)
+        plan = publish(self.name, self.source, self.destination, topics, slots=slots, stopped=stopped, policy=policy)
+        self.spec = self.spec.model_copy(update={"transforms": bool(plan.transformed)})
+        return plan
 
     def produce(self, records: int) -> None:
         producer = Producer(self.source.client_properties | {"compression.type": "lz4"})

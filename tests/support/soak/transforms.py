@@ -59,7 +59,8 @@ class TransformStorm:
     def __init__(self, folder: Path, source: Cluster, destination: Cluster, seed: int) -> None:
         self._rng, self._writes = random.Random(seed), random.Random(seed + 1)
         self._source, self._destination = source, destination
-        first = link_of(_NAME, Clusters(source, destination), folder, LocalLauncher(folder / "applications"))
+        clusters, launcher = Clusters(source, destination), LocalLauncher(folder / "applications")
+        first = link_of(_NAME, clusters, folder, launcher, transforms=True)
         self._partitions = first.partitions
         for cluster in (source, destination):
             extra = [NewTopic(topic, self._partitions, 1) for topic in (_TRANSACTIONS, _PLAIN)]
