@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from strait.config.links import Spark
 from strait.launch.base import State
 from strait.state.reader import StateReader
 from strait.state.schema import TopicPolicy
@@ -50,6 +51,14 @@ def test_records_are_filtered_masked_and_set_aside(link: Link, tmp_path: Path) -
     assert SALT not in link.log()
     link.publish(slots=1, stopped=True)
     assert link.until_ended().state is State.FINISHED
+
+
+def test_records_are_transformed_by_an_executor(link: Link, tmp_path: Path, standalone_master: str) -> None:
+    link.spark = Spark(master=standalone_master)
+    written(link, 2).produce(2_000)
+    link.publish(slots=1, policy=TopicPolicy(transform=transform(tmp_path)))
+    link.submit(ledger_seconds=3600)
+    until_all_is_there(link)
 
 
 @pytest.mark.parametrize("seed", [1])
