@@ -280,13 +280,13 @@ def _checked(
     if not isinstance(kind, kinds):
         wanted = " or ".join(each().simpleString() for each in kinds)
         raise Refused(f"{name}: its result is {kind.simpleString()}, and must be {wanted}")
-    below, plan = _plan(rows), _plan(one)
-    if plan[0]["class"].rpartition(".")[2] != "Project" or len(plan) != len(below) + 1:
+    plan = _analyzed(one)
+    if plan.nodeName() != "Project" or not plan.child().fastEquals(_analyzed(rows)):
         raise Refused(
             f"{name}: only functions of one record can be evaluated, without aggregates, windows or subqueries"
         )
-    (nodes,) = plan[0]["projectList"]
-    root = tree(nodes)
+    # Of the plan only this: each field that a rule copies has the type of the whole value in it, for all topics before, too.
+    root = tree(json.loads(plan.projectList().head().toJSON()))
     used = (str(node.fields.get("name")) for node in root.walk() if node.kind == "AttributeReference")
     if column := next((column for column in used if column in excluded), None):
         raise Refused(f"{name}: {excluded[column]}")
@@ -307,9 +307,9 @@ def _resolved(name: str, made: Callable[[], DataFrame]) -> DataFrame:
     return rows
 
 
-def _plan(rows: DataFrame) -> list[Mapping[str, Any]]:
-    plan: list[Mapping[str, Any]] = json.loads(rows._jdf.queryExecution().analyzed().toJSON())  # noqa: SLF001
-    return plan
+def _analyzed(rows: DataFrame) -> Any:
+    """Return Spark's analyzed plan, an object of the JVM."""
+    return rows._jdf.queryExecution().analyzed()  # noqa: SLF001
 
 
 def _regex_problems(session: SparkSession, found: Iterable[Any]) -> Iterator[str]:
