@@ -179,7 +179,7 @@ COMPILE = "$$uv" pip compile --quiet --universal --python-version 3.11 --no-anno
 # What the tests use is as it always is; what Strait runs on is as old as requirements*.txt allow.
 OLDEST := tests/unit/engine tests/unit/wire tests/unit/config tests/unit/kafka tests/unit/cli tests/unit/launch tests/unit/page \
 	tests/broker/test_state_publisher.py tests/broker/test_control.py tests/broker/test_quarantine.py tests/broker/test_engine_copy.py \
-	tests/broker/test_group_sync.py tests/broker/test_audit.py tests/broker/test_security.py tests/e2e/test_run.py \
+	tests/broker/test_command_line.py tests/broker/test_group_sync.py tests/broker/test_audit.py tests/broker/test_security.py tests/e2e/test_run.py \
 	tests/airflow/test_dags.py tests/airflow/test_openapi.py tests/airflow/test_shared_dags.py tests/airflow/test_lineage.py \
 	tests/airflow/test_foreign_text.py tests/airflow/test_noticing.py tests/airflow/test_own_dags.py tests/e2e/airflow/test_dag.py
 

@@ -84,8 +84,12 @@ class LinkTrigger(BaseEventTrigger):
         if self.asset_state_store is None:
             return Acted(), Judged(), {}
         store = self.asset_state_store
-        hours = {topic: pair.expected for topic, pair in next_hours(await store.aget(GIVEN)).items()}
-        return Acted.of(await store.aget(ACTED)), Judged.of(await store.aget(JUDGED)), hours
+
+        def read() -> tuple[Acted, Judged, dict[str, int]]:
+            hours = {topic: pair.expected for topic, pair in next_hours(store.get(GIVEN)).items()}
+            return Acted.of(store.get(ACTED)), Judged.of(store.get(JUDGED)), hours
+
+        return await asyncio.to_thread(read)  # Airflow before 3.3.2 has no `aget`
 
 
 class _Background:

@@ -1,7 +1,10 @@
 """When a link's watch wakes its DAG. All times are seconds on one clock."""
 
+import asyncio
 import itertools
 import json
+import threading
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -23,7 +26,7 @@ from strait_airflow.noticing import (
 )
 from strait_airflow.run_notes import NOTE_CHARACTERS, note_of
 from strait_airflow.stored import notices_of
-from strait_airflow.triggers import _payload
+from strait_airflow.triggers import LinkTrigger, _payload
 
 pytestmark = pytest.mark.core
 
@@ -256,3 +259,16 @@ def test_a_note_has_as_many_reasons_as_airflows_column_has_room_for():
     assert len(found) == NOTE_CHARACTERS
     assert found.startswith("reason 0\n") and found.endswith("…")
     assert note_of(["a\0b", "of \u202egroup\nand more"]) == r"a\\x00b" + "\n" + r"of \\u202egroup" + "\nand more"
+
+
+def test_what_runs_have_stored_is_read_beside_the_event_loop_and_as_all_versions_of_airflow_can() -> None:
+    readers = set()
+
+    class Store:  # Airflow 3.3.0 has no `aget`
+        def get(self, key: str) -> None:
+            readers.add(threading.get_ident())
+
+    trigger = LinkTrigger(link="l")
+    trigger.asset_state_store = cast(Any, Store())
+    assert asyncio.run(trigger._stored()) == (Acted(), Judged(), {})
+    assert readers and threading.get_ident() not in readers

@@ -75,8 +75,8 @@ class Store(dict):
 
     set = dict.__setitem__
 
-    async def aget(self, key):
-        return json.loads(json.dumps(self.get(key)))  # as it comes out of the database
+    def get(self, key):
+        return json.loads(json.dumps(super().get(key)))  # as it comes out of the database
 
 
 def watch(link: str, store: Store) -> LinkTrigger:
