@@ -204,7 +204,7 @@ class Fetcher:
         if self._is_quiet_line:
             size = max(REPLY_BYTES[0], 1 << ((self._live_share.guaranteed_bytes // 2).bit_length() - 1))
             return self._live_share, size, self._live_share.expect(size)
-        size = self.size_of(self._line_bytes_per_second)
+        size = self._share.fitting(self.size_of(self._line_bytes_per_second))
         room = 0
         if self._set.wanted or (self._set.tight and self._set.full):
             room = self._share.expect(size)

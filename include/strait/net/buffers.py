@@ -65,6 +65,14 @@ class Share:
         self.held_bytes = 0
         self.waits = False
 
+    def fitting(self, frame_bytes: int) -> int:
+        """Return the largest size up to ``frame_bytes``, halved as often as necessary, of a reply that `expect` can
+        reserve room for once everything else has been released. For a larger one it would fail forever."""
+        most = self._pool.most_of(self)
+        while self._pool.room_for(frame_bytes) > most and frame_bytes > 1:
+            frame_bytes //= 2
+        return frame_bytes
+
     def expect(self, frame_bytes: int) -> int:
         """Reserve room for a reply of up to ``frame_bytes``, or twice that if the last reply's batches were rebuilt:
         both versions exist for a moment. Returns the number of bytes reserved, to be passed to `expect_no_more`
@@ -123,6 +131,11 @@ class BufferPool:
     def is_short(self) -> bool:
         """Whether a share waits for memory, or more than half of the budget is in use."""
         return 2 * self.used_bytes > self.budget_bytes or any(share.waits for share in self._shares)
+
+    def most_of(self, share: Share) -> int:
+        """Return how many bytes a share can have if nobody else holds any."""
+        lent = self.budget_bytes - sum(other.guaranteed_bytes for other in self._shares if other is not share)
+        return max(share.guaranteed_bytes, lent)
 
     def room_for(self, frame_bytes: int) -> int:
         return 2 * frame_bytes if self._rebuilding else frame_bytes

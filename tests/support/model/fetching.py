@@ -48,11 +48,12 @@ def fetcher(
     loop: Loop | None = None,
     line: int = 0,
     stamper: Any = NotImplemented,
+    pool: BufferPool | None = None,
 ) -> Fetcher:
     loop = loop or Loop()
     found = Fetcher(
         loop,
-        BufferPool(128 << 20),
+        pool or BufferPool(128 << 20),
         source,
         1,
         line,

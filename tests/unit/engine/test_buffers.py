@@ -106,6 +106,24 @@ def test_all_fetchers_can_wait_at_once(fetchers: int) -> None:
     assert size & (size - 1) == 0
 
 
+@pytest.mark.parametrize("rebuilds", [False, True])
+@pytest.mark.parametrize(("budget_mib", "guaranteed_mib"), [(16, [8, 1]), (128, [64, 1, 1]), (16, [1] * 8)])
+def test_a_size_that_fits_gets_room_if_nothing_is_held(
+    budget_mib: int, guaranteed_mib: list[int], rebuilds: bool
+) -> None:
+    pool = BufferPool(budget_mib << 20)
+    shares = [pool.share() for _ in guaranteed_mib]
+    for share, part in zip(shares, guaranteed_mib, strict=True):
+        share.guaranteed_bytes = part << 20
+    if rebuilds:
+        pool.adopt(bytearray(1)).release()
+    largest = guaranteed_mib[0] << 20
+    size = shares[0].fitting(largest)
+    assert shares[0].fitting(100) == 100
+    assert shares[0].expect(size) == size * (1 + rebuilds)
+    assert size == largest or (rebuilds and 2 * size == largest), "no smaller than it must be"
+
+
 @pytest.mark.parametrize("size", [1, SMALL_BYTES, SMALL_BYTES + 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 16 << 20])
 def test_memory_of_any_size_can_be_written_to_its_last_byte(size: int) -> None:
     view = BufferPool(64 << 20).take(size).view()

@@ -8,6 +8,7 @@ from strait.engine.fetch_set import FetchSet
 from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS
 from strait.engine.partition.partition import Partition
 from strait.engine.throttle import BURST_SECONDS, Throttle
+from strait.net.buffers import BufferPool
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.schema import Budget, PlannedBackfill, TopicPolicy
@@ -135,6 +136,23 @@ def test_a_reply_is_as_large_as_the_line_brings_in_time(line_bytes_per_second: f
     it = fetcher(Source(), some(1))
     assert it.size_of(line_bytes_per_second) == size
     assert size <= max(REPLY_BYTES[0], line_bytes_per_second * REPLY_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("budget_mib", "round_trip_seconds"), [(16, 0.0), (32, 0.0), (128, 0.0), (128, 0.1), (128, 1.0)]
+)
+def test_what_lags_is_asked_for_after_batches_were_rebuilt(budget_mib: int, round_trip_seconds: float) -> None:
+    """There is room for a reply twice then, which the largest reply must not exceed: nothing but a large reply ends it."""
+    pool, source, partitions = BufferPool(budget_mib << 20), Source(), some(2)
+    source.round_trip_seconds = round_trip_seconds
+    it = fetcher(source, partitions, pool=pool)
+    it._line_bytes_per_second = 1e9
+    for partition in partitions:
+        partition.cursor.heard(1_000, 1_000, 0)
+    pool.adopt(bytearray(100)).release()
+    it.ask()
+    (request,) = source.asked
+    assert {item.partition for topic in request.topics for item in topic.partitions} == {0, 1}
 
 
 class Away(Source):
