@@ -133,7 +133,7 @@ class BufferPool:
         return 2 * self.used_bytes > self.budget_bytes or any(share.waits for share in self._shares)
 
     def most_of(self, share: Share) -> int:
-        """Return how many bytes a share can have if nobody else holds any."""
+        """Return how many bytes a share can have if no other share holds any."""
         lent = self.budget_bytes - sum(other.guaranteed_bytes for other in self._shares if other is not share)
         return max(share.guaranteed_bytes, lent)
 
