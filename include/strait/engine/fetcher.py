@@ -202,8 +202,7 @@ class Fetcher:
         reserved, 0 if none are available. If memory is short, only partitions that are not lagging are requested, in
         small replies."""
         if self._is_quiet_line:
-            size = max(REPLY_BYTES[0], 1 << ((self._live_share.guaranteed_bytes // 2).bit_length() - 1))
-            return self._live_share, size, self._live_share.expect(size)
+            return self._small(max(REPLY_BYTES[0], 1 << ((self._live_share.guaranteed_bytes // 2).bit_length() - 1)))
         size = self._share.fitting(self.size_of(self._line_bytes_per_second))
         room = 0
         if self._set.wanted or (self._set.tight and self._set.full):
@@ -213,7 +212,11 @@ class Fetcher:
                 self._update()
         if room or not self._set.wanted:
             return self._share, size, room
-        return self._live_share, REPLY_BYTES[0], self._live_share.expect(REPLY_BYTES[0])
+        return self._small(REPLY_BYTES[0])
+
+    def _small(self, size: int) -> tuple[Share, int, int]:
+        size = self._live_share.fitting(size)
+        return self._live_share, size, self._live_share.expect(size)
 
     def size_of(self, line_bytes_per_second: float) -> int:
         """Return the size in bytes of a reply that such a connection delivers in REPLY_SECONDS: a power of two, at most
@@ -255,7 +258,7 @@ class Fetcher:
             version,
             request.topics,
             max_wait_ms=math.ceil(self._set.max_wait(waits) * 1000),
-            max_bytes=reply_bytes - _OVERHEAD_BYTES,
+            max_bytes=max(1, reply_bytes - _OVERHEAD_BYTES),
             session=request.session,
             forgotten=request.forgotten,
             rack=self._replicas.rack(self._node),

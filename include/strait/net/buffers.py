@@ -68,7 +68,7 @@ class Share:
     def fitting(self, frame_bytes: int) -> int:
         """Return the largest size up to ``frame_bytes``, halved as often as necessary, of a reply that `expect` can
         reserve room for once everything else has been released. For a larger one it would fail forever."""
-        most = self._pool.most_of(self)
+        most = self._pool.most_of(self) if self._borrows else self.guaranteed_bytes
         while self._pool.room_for(frame_bytes) > most and frame_bytes > 1:
             frame_bytes //= 2
         return frame_bytes
@@ -133,7 +133,7 @@ class BufferPool:
         return 2 * self.used_bytes > self.budget_bytes or any(share.waits for share in self._shares)
 
     def most_of(self, share: Share) -> int:
-        """Return how many bytes a share can have if no other share holds any."""
+        """Return how many bytes a share that borrows can have if no other share holds any."""
         lent = self.budget_bytes - sum(other.guaranteed_bytes for other in self._shares if other is not share)
         return max(share.guaranteed_bytes, lent)
 

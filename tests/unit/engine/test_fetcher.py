@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from strait.engine.fetch_set import FetchSet
-from strait.engine.fetcher import REPLY_BYTES, REPLY_SECONDS
+from strait.engine.fetcher import QUIET_LINE, REPLY_BYTES, REPLY_SECONDS
 from strait.engine.partition.partition import Partition
 from strait.engine.throttle import BURST_SECONDS, Throttle
 from strait.net.buffers import BufferPool
@@ -153,6 +153,20 @@ def test_what_lags_is_asked_for_after_batches_were_rebuilt(budget_mib: int, roun
     it.ask()
     (request,) = source.asked
     assert {item.partition for topic in request.topics for item in topic.partitions} == {0, 1}
+
+
+@pytest.mark.parametrize("fetchers", [1, 40, 1_000])
+@pytest.mark.parametrize("line", [0, QUIET_LINE])
+def test_however_many_fetchers_share_little_memory_each_asks_after_batches_were_rebuilt(
+    fetchers: int, line: int
+) -> None:
+    pool, source = BufferPool(16 << 20), Source()
+    it = fetcher(source, some(2), line=line, pool=pool)
+    it.fit(fetchers)
+    pool.adopt(bytearray(100)).release()
+    it.ask()
+    (request,) = source.asked
+    assert 0 < request.max_bytes <= 16 << 20
 
 
 class Away(Source):
