@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from mm2.latency import STAMP, ended_after, receive
+from mm2.latency import STAMP, receive
+from mm2.process_tree import ended_after
 from strait.control.proposing import collector_paused
 from strait.errors import MeasurementError
 

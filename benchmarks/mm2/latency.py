@@ -8,15 +8,14 @@ import math
 import multiprocessing
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 
 from confluent_kafka import TopicPartition
 
 from mm2.payloads import values
+from mm2.process_tree import ended_after
 from mm2.progress import Advance
 from mm2.workloads import PARTITIONS, Trickle
 from strait.control.proposing import collector_paused
@@ -109,19 +108,6 @@ def _require_pace(seen: Sequence[tuple[int, int]], trickle: Trickle) -> None:
             f"latency: {pace:.0f} records a second were sent instead of {trickle.records_per_second}",
             hint="the machine is too busy to measure latency",
         )
-
-
-@contextmanager
-def ended_after(*processes: BaseProcess) -> Iterator[None]:
-    """Let no process that the block starts run on after it."""
-    try:
-        yield
-    finally:
-        for process in processes:
-            if process.pid is not None:
-                process.join(5)
-                process.kill()
-                process.join()
 
 
 def receive(connection: Connection, whose: str, timeout_seconds: float) -> list[tuple[int, int]]:

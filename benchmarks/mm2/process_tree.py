@@ -1,4 +1,4 @@
-"""CPU time and memory of a process and everything that it starts, however deep, detached or short-lived.
+"""The processes of a measurement: CPU time and memory of a process and everything that it starts, however deep, detached or short-lived.
 
 Members are known by an environment variable, which every descendant inherits: a child that leads a session of its own
 or lost its parent is still counted.
@@ -7,8 +7,10 @@ or lost its parent is still counted.
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 
 import psutil
 
@@ -111,3 +113,16 @@ class ProcessTree:
 
 def _command(process: psutil.Process) -> str:
     return " ".join(process.cmdline())
+
+
+@contextmanager
+def ended_after(*processes: BaseProcess) -> Iterator[None]:
+    """Let no process that the block starts run on after it."""
+    try:
+        yield
+    finally:
+        for process in processes:
+            if process.pid is not None:
+                process.join(5)
+                process.kill()
+                process.join()

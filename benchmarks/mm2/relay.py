@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
 
+from mm2.process_tree import ended_after
 from mm2.results import RelayResult
 from strait.errors import SetupError
 
@@ -52,17 +53,11 @@ def _lane(context: SpawnContext, total_bytes: int) -> Iterator[Connection]:
         feeder = context.Process(target=_feed, args=(entrance.getsockname()[1], total_bytes), name="feeder")
         sink = context.Process(target=_swallow, args=(exit_,), name="sink")
         processes = (sink, relay, feeder)
-        try:
+        with ended_after(*processes):
             for process in processes:
                 process.start()
             theirs.close()
             yield ours
-        finally:
-            for process in processes:
-                if process.pid is not None:
-                    process.join(5)
-                    process.kill()
-                    process.join()
 
 
 def _result(lane: Connection) -> tuple[int, float, float]:

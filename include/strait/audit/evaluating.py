@@ -24,7 +24,7 @@ from strait.audit.followers import FollowersRead, LeaderRead
 from strait.config.credentials import secrets_of
 from strait.engine.detour.avro import Decoded, values_of
 from strait.engine.detour.layout import AUDITED, Kind
-from strait.engine.detour.merging import merged
+from strait.engine.detour.merging import ROW_BYTES, merged
 from strait.engine.detour.rows import Place, binary, column_of, control_row, kinds_of, record_rows
 from strait.errors import ConfigError, CorruptBatch, StraitError
 from strait.text import plural
@@ -37,8 +37,6 @@ from strait.wire.records import build_batch, read_records
 if TYPE_CHECKING:
     from strait.audit.task import Auditor
 
-ROW_BYTES = 4 << 20
-"""Of records in one Arrow batch."""
 _KIND, _OFFSET, _TIME, *_CONTENTS = (
     AUDITED.index(name) for name in ("__out_kind", "offset", "__ms", "key", "value", "__headers")
 )

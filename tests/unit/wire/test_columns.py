@@ -17,20 +17,6 @@ from strait.wire.record_bytes import encode_content
 from strait.wire.records import Record, build_batch, read_records
 from unit.wire.test_records import BASE, parsed, sealed, some_records
 
-WAYS = [
-    pytest.param(
-        False, id="compiled", marks=pytest.mark.skipif(subject.columnar is None, reason="columnar was not compiled")
-    ),
-    pytest.param(True, id="plain"),
-]
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways in which it is done: in machine code, and without a compiler."""
-    if request.param:
-        monkeypatch.setattr(subject, "columnar", None)
-
 
 def rows_of(found: Columns) -> list[tuple[int, bytes | None, bytes | None, bytes | None]]:
     rows = range(len(found))

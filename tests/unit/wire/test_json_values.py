@@ -10,20 +10,6 @@ from hypothesis import strategies as st
 from strait.wire import json_values as subject
 from strait.wire.columns import column
 
-WAYS = [
-    pytest.param(
-        False, id="compiled", marks=pytest.mark.skipif(subject.columnar is None, reason="columnar was not compiled")
-    ),
-    pytest.param(True, id="plain"),
-]
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways in which it is done: in machine code, and without a compiler."""
-    if request.param:
-        monkeypatch.setattr(subject, "columnar", None)
-
 
 def refused(*values: bytes | None) -> list[bool]:
     return list(subject.not_one_object(column(values), len(values)).tolist())
