@@ -1,4 +1,5 @@
-"""The task of the audit DAG: compare a link's topics, all of them or a sample, and fail if something differs."""
+"""The task of the audit DAG: compare a link's topics, all of them or a sample, and fail if something differs or nothing
+could be compared."""
 
 import logging
 import re
@@ -19,7 +20,8 @@ _LINES_MOST = 50
 
 
 def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
-    """Audit a link. Return a one-line summary; fail the task if something differs without an explanation on record.
+    """Audit a link. Return a one-line summary; fail the task if something differs without an explanation on
+    record, or nothing could be compared.
 
     Args:
         asked: the DAG's Params.
@@ -29,7 +31,7 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
     from strait.config.audit import AuditRequest
     from strait.errors import ConfigError
     from strait.text import bytes_per_second
-    from strait_airflow.errors import airflow_errors, raise_for
+    from strait_airflow.errors import airflow_errors
 
     id_ = audit_id(link, run_id)
     with airflow_errors():
@@ -47,16 +49,27 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
             bytes_per_second=budget,
         )
         ended = run_audit(link, request, id_, int(asked["slots"]))
-    if ended is None or ended.certificate is None:
-        return f"link {link}: audit {id_} is done, see `strait audit list {link}`"
-    body = ended.certificate["body"]
-    for one in body["differences"][:_LINES_MOST]:
-        log.warning("%s", one)
+    assert ended is not None, "nothing ends it"
+    return result_of(link, ended)
+
+
+def result_of(link: str, ended: "Ended") -> str:
+    """Log what differs and what is not covered. Return a one-line summary, or fail the task, as `audit`."""
+    from strait_airflow.errors import raise_for
+
+    counted = ""
+    if ended.certificate is not None:
+        body = ended.certificate["body"]
+        for one in body["differences"][:_LINES_MOST]:
+            log.warning("%s", one)
+        for left in body["not_covered"][:_LINES_MOST] if ended.verdict == "incomplete" else ():
+            log.warning("not covered: %s", left)
+        counted = f"{plural(sum(body['unexplained'].values()), 'difference')}, "
     text = (
-        f"link {link}: verdict {body['verdict']}, {plural(body['records'], 'record')} compared, "
-        f"{plural(sum(body['unexplained'].values()), 'difference')}, certificate {ended.directory}/certificate.json"
+        f"link {link}: verdict {ended.verdict or 'unknown'}, {plural(ended.records, 'record')} compared, {counted}"
+        f"certificate {ended.directory}/certificate.json"
     )
-    if body["verdict"] == "different":
+    if not ended.holds and (ended.verdict != "incomplete" or not ended.records):
         raise_for(text, retriable=False)
     return text
 

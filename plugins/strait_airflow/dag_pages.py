@@ -71,7 +71,7 @@ AUDIT_PAGE = """
 ### Compare the contents of every link's topics, every night
 
 `compare` compares a sample of the records of source and destination, another one each night, and fails if something differs
-that neither the loss log nor the quarantine explains; its log names the offsets. With `sample` 1 it compares every record. A
+that neither the loss log nor the quarantine explains, or if nothing could be compared; its log names the offsets. With `sample` 1 it compares every record. A
 retry continues where the audit stopped. `strait audit list LINK` shows all results. The DAG is paused at first: unpause it, or
 trigger it with `link`.
 """

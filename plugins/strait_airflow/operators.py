@@ -12,8 +12,6 @@ from strait_airflow.steps import quiet
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-_ACCEPTED = ("equal", "explained")
-
 
 class _LinkOperator(BaseOperator):
     """Acts on one link, on behalf of the user that triggered the run; else of the DAG."""
@@ -282,12 +280,10 @@ class StraitAuditOperator(_LinkOperator):
             ended = run_audit(self.link, request, id_, self.slots, lambda: self._killed)
         if ended is None:
             raise_for(f"audit {id_}: ended before all chunks were compared; a retry continues it", retriable=True)
-        if ended.certificate is None:
-            raise_for(f"audit {id_}: its certificate is not on this host, but in {ended.directory}", retriable=False)
-        verdict = str(ended.certificate["body"]["verdict"])
-        if verdict not in _ACCEPTED:
+        if not ended.holds:
+            verdict = ended.verdict or "its verdict is not known on this host"
             raise_for(f"link {self.link}: audit {id_}: {verdict}; see {ended.directory}", retriable=False)
-        return {"audit": id_, "verdict": verdict, "directory": ended.directory}
+        return {"audit": id_, "verdict": ended.verdict, "directory": ended.directory}
 
     def on_kill(self) -> None:
         """Let the application end in order."""

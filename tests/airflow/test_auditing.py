@@ -9,7 +9,8 @@ import yaml
 from airflow.sdk.exceptions import AirflowFailException
 from confluent_kafka import Producer
 
-from strait_airflow.auditing import audit, audit_id
+from strait.control.audit import AuditRun, Ended
+from strait_airflow.auditing import audit, audit_id, result_of
 from support.links.engine_link import EngineLink
 
 pytestmark = [pytest.mark.airflow, pytest.mark.broker, pytest.mark.spark]
@@ -47,20 +48,42 @@ def test_an_equal_link_is_reported_and_one_that_differs_fails_the_task(
     monkeypatch.setenv("STRAIT_LINKS_FILE", str(file))
     monkeypatch.setenv("STRAIT_HOME", str(tmp_path / "home"))
 
-    said = audit(name, ASKED, "scheduled__2026-11-26T00:00:00+00:00", "2026-11-26")
+    equal, differing = (f"scheduled__2026-11-{day}T00:00:00+00:00" for day in (26, 27))
+    said = audit(name, ASKED, equal, "2026-11-26")
     assert "verdict equal, 1,000 records compared, 0 differences" in said
     assert "2 of 2 chunks" in caplog.text
-    assert audit(name, ASKED, "scheduled__2026-11-26T00:00:00+00:00", "2026-11-26") == said, "a retry reads the result"
+    assert audit(name, ASKED, equal, "2026-11-26") == said, "a retry reads the result"
     said = audit(name, ASKED | {"ledger": True}, "manual__by-ledger", "2026-11-26")
     assert "verdict equal, 1,000 records compared, 0 differences" in said
     producer = Producer(link.destination.client_properties)
     producer.produce(topic_name, b"of somebody else", b"x", 1)
     assert producer.flush(60) == 0
     with pytest.raises(AirflowFailException, match="verdict different, 1,000 records compared, 1 difference,"):
-        audit(name, ASKED, "scheduled__2026-11-27T00:00:00+00:00", "2026-11-27")
+        audit(name, ASKED, differing, "2026-11-27")
     assert "'kind': 'foreign'" in caplog.text
+    with monkeypatch.context() as patched:
+        patched.setattr(AuditRun, "certificate", lambda _: None)  # as if it were in another file system
+        with pytest.raises(AirflowFailException, match="verdict different, 1,000 records compared, certificate"):
+            audit(name, ASKED, differing, "2026-11-27")
     with pytest.raises(AirflowFailException, match="not a rate"):
         audit(name, ASKED | {"budget": "fast"}, "manual__1", "x")
+
+
+def _ended(verdict: str, records: int, certificate: dict[str, Any] | None = None) -> Ended:
+    return Ended("an-audit", certificate, "/audits/an-audit", verdict, records)
+
+
+@pytest.mark.parametrize("ended", [_ended("different", 7), _ended("incomplete", 0), _ended("", 0)], ids=str)
+def test_a_task_is_not_successful_if_nothing_was_compared_or_the_verdict_is_unknown(ended: Ended) -> None:
+    with pytest.raises(AirflowFailException, match=f"verdict {ended.verdict or 'unknown'}, "):
+        result_of("a-to-b", ended)
+
+
+def test_an_audit_that_is_incomplete_logs_what_is_not_covered(caplog: pytest.LogCaptureFixture) -> None:
+    body = {"differences": [], "not_covered": ["orders-1: no answer"], "unexplained": {}}
+    said = result_of("a-to-b", _ended("incomplete", 7, {"body": body}))
+    assert "verdict incomplete, 7 records compared, 0 differences" in said
+    assert "not covered: orders-1: no answer" in caplog.text
 
 
 def test_the_audit_of_a_run_has_an_id_that_a_directory_can_have() -> None:

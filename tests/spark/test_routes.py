@@ -31,11 +31,9 @@ from support.kafka.records import Record, read, read_all
 from support.links.audit_command import Command
 from support.links.links import Link
 from support.links.transforming import kill, parts, started
-from support.links.transforms import Writer, assert_transformed, transform, transformed
+from support.links.transforms import Becomes, Writer, assert_transformed, transform, transformed
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
-Becomes = Callable[[Record], Record | None]
 
 
 def _value(record: Record) -> dict[str, Any]:

@@ -268,7 +268,10 @@ def _finish(ended: Ended, out: Path | None, key: Path | None, output: Output) ->
         sys.stderr.write("\r\x1b[K")
     whole = ended.certificate
     if whole is None:
-        echo(f"audit {ended.id} is done; its certificate is {ended.directory}/certificate.json", err=True)
+        verdict = f"verdict {ended.verdict}" if ended.verdict else "its verdict is not known on this host"
+        left = "; it is neither signed nor copied from there" if out is not None or key is not None else ""
+        echo(f"audit {ended.id}: {verdict}; its certificate is {ended.directory}/certificate.json{left}", err=True)
+        _exit(ended.verdict)
         return
     if key is not None:
         whole = signed(whole, read_bytes(key))
@@ -278,6 +281,11 @@ def _finish(ended: Ended, out: Path | None, key: Path | None, output: Output) ->
         output.write(dict(whole))
     else:
         show_certificate(ended.directory, whole)
-    code = _EXITS.get(str(whole["body"]["verdict"]), _EXIT_INCOMPLETE)
+    _exit(ended.verdict)
+
+
+def _exit(verdict: str) -> None:
+    """Exit with the code of a verdict, unless that is 0."""
+    code = _EXITS.get(verdict, _EXIT_INCOMPLETE)
     if code:
         raise typer.Exit(code)

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from strait.audit.progress import AuditProgress, read_progress
+from strait.audit.publishing import audits
 from strait.config.app_spec import AppSpec
 from strait.config.audit import AuditJob
+from strait.config.cluster import Cluster
 from strait.config.links import LinksFile, Spark
 from strait.config.selecting import Selected
 from strait.errors import ConfigError, LaunchError, SetupError
 from strait.launch.base import EXIT_CONFIG, Application, Launcher, State
 from strait.launch.launchers import launcher_for
+from strait.state.audit_records import Audit
 from strait.state.signing import with_key
 
 _POLL_SECONDS = 0.5
@@ -47,11 +50,20 @@ class Ended:
     Attributes:
         certificate: its certificate; None if its directory is not on this host.
         directory: the directory or URI of its results.
+        verdict: of the certificate, or that the link's state has of it; "": unknown on this host.
+        records: how many were compared; 0 if that is unknown.
     """
 
     id: str
     certificate: Mapping[str, Any] | None
     directory: str
+    verdict: str
+    records: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything was compared, and whatever differs is on record."""
+        return self.verdict in ("equal", "explained")
 
 
 def new_id() -> str:
@@ -104,6 +116,8 @@ class AuditRun:
         Raises:
             LaunchError: its application fails repeatedly, or reports that only a change of configuration helps.
             SetupError: this host lacks a prerequisite.
+            ClusterUnavailable, NotAuthorized, StateError: the result is not on this host, and cannot be read from the
+                link's state.
         """
         if self.certificate() is not None:
             return self._ended()
@@ -136,7 +150,19 @@ class AuditRun:
         shutil.rmtree(self._folder / self._name, ignore_errors=True)
         for name in (f"{self._name}.json", f"{self._name}.lock"):
             (self._folder / name).unlink(missing_ok=True)
-        return Ended(self._job.id, self.certificate(), self._directory)
+        whole = self.certificate()
+        if whole is not None:
+            return Ended(self._job.id, whole, self._directory, whole["body"]["verdict"], whole["body"]["records"])
+        found = self._recorded()
+        verdict, records = (found.verdict, found.records) if found is not None else ("", 0)
+        return Ended(self._job.id, None, self._directory, verdict, records)
+
+    def _recorded(self) -> Audit | None:
+        """Return what the application has recorded in the link's state; None: nothing, as for copies that no link made."""
+        if not self._spec.link:
+            return None
+        destination = Cluster(self._spec.destination, self._spec.destination_name)
+        return next((one for one in audits(destination, self._spec.link) if one.id == self._job.id), None)
 
     def progress(self) -> AuditProgress | None:
         """Return the progress; None if it is unknown, since the directory is not on this host."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from strait.config.route_names import destination_of, topic_of
 from strait.control.plane import GROUP
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
@@ -33,14 +34,16 @@ def publish(
 ) -> Plan:
     """Publish the link's next plan: ``topics`` (name -> partitions, the same on both sides) dealt out to the slots,
     each deal shifted by ``turn``, all under one ``policy`` but for those with one of their own in ``policies``. A
-    partition that is new to the link begins at source offset 0. ``besides``: other fields of the plan."""
-    facts = {end: _facts(cluster, end, topics) for end, cluster in (("source", source), ("destination", destination))}
+    name may be a route's. A partition that is new to the link begins at source offset 0. ``besides``: other fields of the plan."""
+    into = {topic: destination_of(topic) or topic for topic in topics}
+    on_source = _facts(source, "source", {topic_of(topic) for topic in topics})
+    on_destination = _facts(destination, "destination", set(into.values()))
     planned = tuple(
         PlannedTopic(
             source=topic,
-            destination=topic,
-            source_id=facts["source"][topic].topic_id,
-            destination_id=facts["destination"][topic].topic_id,
+            destination=into[topic],
+            source_id=on_source[topic_of(topic)].topic_id,
+            destination_id=on_destination[into[topic]].topic_id,
             slots=tuple((partition + turn) % slots for partition in range(topics[topic])),
             policy=(policies or {}).get(topic) or policy or TopicPolicy(),
         )

@@ -5,7 +5,7 @@ import json
 import random
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from strait.state.translation import Fit, Translator
 from strait.waiting import unix_ms
 from support.kafka.log_ends import ends
 from support.kafka.records import Record, read_all
+
+Becomes = Callable[[Record], Record | None]
 
 SALT = "a salt"
 _SECONDS = 60.0
@@ -79,12 +81,17 @@ def transformed(record: Record) -> Record | None:
 
 
 class Writer:
-    """Writes JSON records, among them some that no reader can parse, to each partition in turn. ``kept``: how many of those
-    that are written are copied, by partition. With ``only_left_out`` none is.
+    """Writes records, among them some that no reader can parse, to each partition in turn. With ``only_left_out`` none is copied.
 
     Args:
         transactional: in transactions, of which a third is aborted.
         becomes: what becomes of a record in the copy.
+        routes: destination topic -> what becomes of a record there, of a topic that is divided.
+        content: makes the value of the record of this number; default: in JSON.
+
+    Attributes:
+        copies: destination topic -> what becomes of a record there.
+        kept_in: destination topic -> how many of those that are written are copied, by partition.
     """
 
     def __init__(
@@ -95,10 +102,14 @@ class Writer:
         seed: int,
         *,
         transactional: bool = False,
-        becomes: Callable[[Record], Record | None] = transformed,
+        becomes: Becomes = transformed,
+        routes: Mapping[str, Becomes] | None = None,
+        content: Callable[[random.Random, int], bytes | None] | None = None,
     ) -> None:
-        self._becomes = becomes
-        self._topic = topic
+        self.copies: Mapping[str, Becomes] = routes or {topic: becomes}
+        self._content = content or self._in_json
+        self.topic = topic
+        self._partitions = partitions
         self._rng = random.Random(seed)
         settings: dict[str, Any] = {"compression.type": "lz4", "linger.ms": 20, "enable.idempotence": True}
         self._transactional = transactional
@@ -109,21 +120,22 @@ class Writer:
             self._producer.init_transactions(_SECONDS)
         self._base_ms = unix_ms() - 60_000
         self.count = 0
-        self.kept = [0] * partitions
+        self.kept_in = {copy: [0] * partitions for copy in self.copies}
         self.only_left_out = False
 
     def produce(self, records: int) -> None:
         """Write so many records, one transaction if they are written in one."""
-        kept = [0] * len(self.kept)
+        kept = {copy: [0] * self._partitions for copy in self.copies}
         if self._transactional:
             self._producer.begin_transaction()
         for _ in range(records):
-            partition = self.count % len(kept)
-            value, key = self._value(), f"key {self.count}".encode()
+            partition = self.count % self._partitions
+            value, key = self._content(self._rng, self.count), f"key {self.count}".encode()
             headers = [("h", b"\xff"), ("h", None)] if self.count % 3 else []
             at_ms = self._base_ms + self.count
-            self._producer.produce(self._topic, value, key, partition, timestamp=at_ms, headers=headers)
-            kept[partition] += self._becomes(Record(0, key, value, (), (0, 0))) is not None
+            self._producer.produce(self.topic, value, key, partition, timestamp=at_ms, headers=headers)
+            for copy, becomes in self.copies.items():
+                kept[copy][partition] += becomes(Record(0, key, value, (), (0, 0))) is not None
             self.count += 1
             self._producer.poll(0)
         assert self._producer.flush(_SECONDS) == 0
@@ -132,16 +144,21 @@ class Writer:
             return
         if self._transactional:
             self._producer.commit_transaction(_SECONDS)
-        self.kept = [one + other for one, other in zip(self.kept, kept, strict=True)]
+        for copy, counts in kept.items():
+            self.kept_in[copy] = [one + other for one, other in zip(self.kept_in[copy], counts, strict=True)]
 
-    def _value(self) -> bytes | None:
-        rng = self._rng
+    @property
+    def kept(self) -> list[int]:
+        """How many are copied, by partition, of a topic that is not divided."""
+        return self.kept_in[self.topic]
+
+    def _in_json(self, rng: random.Random, number: int) -> bytes | None:
         if rng.random() < 0.01:
             return rng.choice([b"", b"{", b"[]", b"null", b'{"id": "x"}', b'{"id": 1} {"id": 2}', b"\xff"])
         if rng.random() < 0.01:
             return None
         country = "US" if self.only_left_out else rng.choice(["US", "DE", "FR"])
-        made = {"id": self.count, "email": f"person{self.count}@example.com", "country": country}
+        made = {"id": number, "email": f"person{number}@example.com", "country": country}
         return json.dumps(made | {"amount": rng.randrange(100) + 0.5, "note": "secret", "more": [1]}).encode()
 
 
@@ -170,7 +187,7 @@ def assert_transformed(
     partitions: int,
     *,
     route: str = "",
-    becomes: Callable[[Record], Record | None] = transformed,
+    becomes: Becomes = transformed,
 ) -> int:
     """Compare record by record, and each offset of the source with its translation. Returns how many records were copied.
 

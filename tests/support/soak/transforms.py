@@ -1,7 +1,8 @@
 """``make soak ARGS="--transform --seed 1"``: two applications of one link at once transform records, some of them in
-transactions, while one part of them after the other is killed or suspended. At the end every record is compared with what
+transactions, in Avro, or divided among two topics, while one part of them after the other is killed or suspended. At the end every record is compared with what
 becomes of its source, and every offset of the source with its translation."""
 
+import json
 import random
 import threading
 import time
@@ -9,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import psutil
 
+from strait.config.route_names import route_name
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.launch.local import LocalLauncher
@@ -19,16 +22,20 @@ from strait.state.schema import TopicPolicy
 from support.fixtures.background import beside
 from support.fixtures.clusters import Clusters
 from support.fixtures.waiting import eventually
-from support.kafka.records import assert_copied
+from support.kafka.records import Record, assert_copied
+from support.links import avro_records
 from support.links.handmade import publish
 from support.links.links import Link, link_of
 from support.links.transforming import instance, kill, parts, started, suspended
-from support.links.transforms import Writer, assert_transformed, missing, transform, write_until
+from support.links.transforms import Becomes, Writer, assert_transformed, missing, transform, transformed, write_until
 
 Say = Callable[[str], None]
 
 _NAME, _PER_SECOND = "soak", 1_500.0
-_TRANSACTIONS, _PLAIN = f"{_NAME}.transactions", f"{_NAME}.plain"
+_TRANSACTIONS, _PLAIN, _AVRO = f"{_NAME}.transactions", f"{_NAME}.plain", f"{_NAME}.avro"
+_DIVIDED, _BIG, _REST = f"{_NAME}.divided", f"{_NAME}.big", f"{_NAME}.rest"
+_IS_BIG = "v.amount > 50"
+_SCHEMAS = (7, 9)  # of records in Avro
 _SLOW_SECONDS = 15.0
 
 
@@ -63,16 +70,30 @@ class TransformStorm:
         first = link_of(_NAME, clusters, folder, launcher, transforms=True)
         self._partitions = first.partitions
         for cluster in (source, destination):
-            extra = [NewTopic(topic, self._partitions, 1) for topic in (_TRANSACTIONS, _PLAIN)]
+            names = _TRANSACTIONS, _PLAIN, _AVRO, _DIVIDED, _BIG, _REST
+            extra = [NewTopic(topic, self._partitions, 1) for topic in names]
             Admin(cluster.client_properties, "it").create(extra)
-        self._policy = TopicPolicy(transform=transform(folder))
+        self._policies = {
+            _NAME: TopicPolicy(transform=transform(folder)),
+            _TRANSACTIONS: TopicPolicy(transform=transform(folder)),
+            _PLAIN: TopicPolicy(),
+            _AVRO: TopicPolicy(transform=avro_records.transform(*reversed(_SCHEMAS))),
+            route_name(_DIVIDED, _BIG): TopicPolicy(transform=transform(folder, when=_IS_BIG)),
+            route_name(_DIVIDED, _REST): TopicPolicy(transform=transform(folder, unless=(_IS_BIG,))),
+        }
         self._publish()
         self._instances = [first, instance(first, folder, 1)]
-        self._writers = {
-            topic: Writer(source, topic, self._partitions, seed, transactional=topic == _TRANSACTIONS)
-            for topic in (_NAME, _TRANSACTIONS)
-        }
-        self._writers[_PLAIN] = Writer(source, _PLAIN, self._partitions, seed, becomes=lambda record: record)
+
+        def writer(topic: str, **how: Any) -> Writer:
+            return Writer(source, topic, self._partitions, seed, **how)
+
+        self._writers = [
+            writer(_NAME),
+            writer(_TRANSACTIONS, transactional=True),
+            writer(_PLAIN, becomes=lambda record: record),
+            writer(_AVRO, becomes=avro_records.transformed, content=_in_avro),
+            writer(_DIVIDED, routes={_BIG: _if_big(True), _REST: _if_big(False)}),
+        ]
 
     @property
     def faults(self) -> Mapping[str, Callable[[], None]]:
@@ -94,7 +115,7 @@ class TransformStorm:
         }
 
     def write(self, stop: threading.Event) -> None:
-        write_until(stop, list(self._writers.values()), self._writes, _PER_SECOND)
+        write_until(stop, self._writers, self._writes, _PER_SECOND)
 
     def rage(self, minutes: float, faults: int, say: Say) -> Mapping[str, Sequence[float]]:
         recoveries: dict[str, list[float]] = defaultdict(list)
@@ -114,7 +135,8 @@ class TransformStorm:
 
     def until_copied(self, after: str = "") -> float:
         """Until everything is copied that was written before this call. Returns the seconds that it took."""
-        began, wanted = time.monotonic(), {topic: list(writer.kept) for topic, writer in self._writers.items()}
+        began = time.monotonic()
+        wanted = {copy: list(kept) for writer in self._writers for copy, kept in writer.kept_in.items()}
 
         def left() -> list[int]:
             self._start_those_that_ended()
@@ -130,8 +152,12 @@ class TransformStorm:
     def compare(self) -> int:
         """Returns how many records were copied."""
         assert_copied(self._source, self._destination, _PLAIN, self._partitions)
-        clusters = self._source, self._destination
-        return sum(assert_transformed(*clusters, _NAME, topic, self._partitions) for topic in (_NAME, _TRANSACTIONS))
+        clusters, records = (self._source, self._destination), 0
+        for writer in self._writers:
+            for copy, becomes in writer.copies.items() if writer.topic != _PLAIN else ():
+                ends = *clusters, _NAME, writer.topic, self._partitions
+                records += assert_transformed(*ends, route=copy if copy != writer.topic else "", becomes=becomes)
+        return records
 
     def end(self) -> None:
         for one in self._instances:
@@ -164,6 +190,19 @@ class TransformStorm:
             started(one)
 
     def _publish(self) -> None:
-        topics = dict.fromkeys((_NAME, _TRANSACTIONS, _PLAIN), self._partitions)
-        policies = {_PLAIN: TopicPolicy()}
-        publish(_NAME, self._source, self._destination, topics, slots=1, policy=self._policy, policies=policies)
+        topics = dict.fromkeys(self._policies, self._partitions)
+        publish(_NAME, self._source, self._destination, topics, slots=1, policies=self._policies)
+
+
+def _in_avro(rng: random.Random, number: int) -> bytes | None:
+    return avro_records.value(rng, number, rng.choice(_SCHEMAS))
+
+
+def _if_big(wanted: bool) -> Becomes:
+    """What becomes of a record in the copy of those whose amount is over 50, or is not."""
+
+    def made(record: Record) -> Record | None:
+        copy = transformed(record)
+        return copy if copy is not None and (json.loads(record.value or b"")["amount"] > 50) is wanted else None
+
+    return made
