@@ -37,7 +37,7 @@ from strait.state.keys import (
 )
 from strait.state.ledger_records import LedgerMark, LedgerPart
 from strait.state.moved_copies import MovedCopies
-from strait.state.offset_map import check_gaps
+from strait.state.packed_gaps import check
 from strait.state.record import Record
 from strait.state.report_changes import KEPT, SPANS_MS, FailureReport, HistoryPoint, ReportChanges, TrafficReport
 from strait.state.report_records import Report
@@ -236,7 +236,7 @@ def _decoded(kind: type[Value], raw_key: bytes | None, raw_value: bytes) -> Valu
     value = _strict(kind, raw_value, "value")
     if isinstance(value, OffsetMapping):
         try:
-            check_gaps(value.gaps)
+            check(value.gaps)
         except ValueError as error:
             raise Unreadable(f"value.gaps: {error}") from None
     if encode_key(key_of(value)) != raw_key:

@@ -176,12 +176,6 @@ def gap_count(run: OffsetMapping) -> int:
     return len(unpack(run.gaps).starts)
 
 
-def check_gaps(gaps: str) -> str:
-    """Return the same text if it can be unpacked. Raises ValueError if not."""
-    unpack(gaps)
-    return gaps
-
-
 def _missing_before(run: OffsetMapping, distance: int) -> int:
     if not run.gaps:
         return 0

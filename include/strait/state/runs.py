@@ -26,12 +26,13 @@ def _shape(name: str) -> bytes:
     return _NUMBER if field.metadata else _SHAPES[field.annotation]
 
 
-_LATER = b"transform"  # written only if there is one
+_LATER = "transform"  # the last field, written only if there is one
 
 PLAIN = re.compile(
-    rb"\{%s\}"
-    % b",".join(
-        b'"%s":%s' % (name.encode(), _shape(name)) for name in OffsetMapping.model_fields if name.encode() != _LATER
+    rb'\{%s(?:,"%s":"[0-9a-f]+")?\}'
+    % (
+        b",".join(b'"%s":%s' % (name.encode(), _shape(name)) for name in OffsetMapping.model_fields if name != _LATER),
+        _LATER.encode(),
     )
 )
 """A value in the form that this version writes. It can be decoded, unless its gaps were altered or its key is wrong."""

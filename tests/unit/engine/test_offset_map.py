@@ -1,6 +1,8 @@
 """The map, over generated histories: records at source offsets with gaps between them."""
 
+import base64
 import random
+import zlib
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -19,6 +21,7 @@ from strait.state.offset_map import (
     source_offset,
     source_position,
 )
+from strait.state.packed_gaps import check, unpack
 from strait.state.schema import OffsetMapping
 from support.model.reports import plain_run
 
@@ -147,6 +150,21 @@ def test_records_left_out_at_random_take_a_bit_each() -> None:
 def test_gaps_that_were_not_packed_here_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="gaps are"):
         gaps_of(run([Gap(0, 0)]).model_copy(update={"gaps": text}))
+
+
+@given(st.binary(max_size=6) | st.integers(0, 9).map(lambda count: b"\xff" * count))
+def test_bits_are_the_gaps_between_records_or_refused(data: bytes) -> None:
+    text = "!" + base64.b64encode(zlib.compress(data)).decode()
+    bits = "".join(f"{byte:08b}" for byte in data)
+    if not (bits.startswith("1") and bits.endswith("1") and "0" in bits):
+        for read in (check, unpack):
+            with pytest.raises(ValueError, match="not between records"):
+                read(text)
+        return
+    check(text)
+    ends = [at for at in range(1, len(bits)) if bits[at - 1 : at + 1] == "01"]  # of gaps
+    wanted = [(bits[:end].count("1"), bits[:end].count("0")) for end in ends]
+    assert list(zip(*unpack(text), strict=True)) == wanted
 
 
 @pytest.mark.parametrize("gap", [Gap(5, 5), Gap(0, 9), Gap(5, 4)])

@@ -121,6 +121,7 @@ def test_no_bytes_at_all_can_break_the_view(key: bytes | None, value: bytes, kin
         source_epoch=st.integers(-1, 9),
         shared=st.booleans(),
         gaps=st.sampled_from(["", "eJxjYAQAAAMAAg=="]),
+        transform=st.sampled_from(["", "0123456789abcdef"]),
     )
 )
 def test_a_run_as_this_version_writes_it_needs_no_look_before_it_is_asked_for(written: OffsetMapping) -> None:
