@@ -36,7 +36,8 @@ from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin, NewTopic
 from strait.state.codec import encode
 from strait.state.reader import StateReader
-from strait.state.schema import TopicPolicy
+from strait.state.runs import RunsByPartition
+from strait.state.schema import OffsetMapping, TopicPolicy
 from strait.state.transform import TopicTransform
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -130,9 +131,22 @@ def maps(scene: Scene, records: int) -> list[str]:
             sizes = sum(len(cramjam.zstd.compress(encode(run)[1] or b"")) for run in runs)
             logs = (scene.destination.directory).glob(f"**/{naming.map_topic(link.name)}-0/*.log")
             written = sum(file.stat().st_size for file in logs)
-            rows.append(f"| {percent} % | {sizes / records:.4f} | {len(runs)} | {written / records:.4f} |")
+            row = percent, sizes / records, len(runs), written / records, read_ms(runs) * 1e6 / records
+            rows.append("| {} % | {:.4f} | {} | {:.4f} | {:.1f} |".format(*row))
         print(rows[-1], flush=True)
     return rows
+
+
+def read_ms(runs: Sequence[OffsetMapping]) -> float:
+    """CPU of a reader of these segments."""
+    records, times = [encode(run) for run in runs], 10
+    began = time.process_time()
+    for _ in range(times):
+        read = RunsByPartition(lambda *_: None)
+        for offset, (key, value) in enumerate(records):
+            read.put(key, value or b"", offset)
+        read.decode_all()
+    return (time.process_time() - began) / times * 1e3
 
 
 def passed(state: StateReader) -> int:
@@ -201,7 +215,13 @@ def say(name: str, one: Drained) -> None:
 
 HEADS = {
     "drain": ("how", "1,000 source records/s per core", "of as it is", "1,000 source records/s", "MiB at most"),
-    "map": ("kept", "B per source record in the map", "segments", "B per source record written to it"),
+    "map": (
+        "kept",
+        "B per source record in the map",
+        "segments",
+        "B per source record written to it",
+        "ms CPU to read the map, for a million of source records",
+    ),
     "latency": ("how", "records", "p50 ms", "p90 ms", "p99 ms"),
     "recovery": ("how", "killed", "times", "median s", "longest s"),
 }
