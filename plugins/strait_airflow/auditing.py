@@ -54,7 +54,7 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
 
 
 def result_of(link: str, ended: "Ended") -> str:
-    """Log what differs and what is not covered. Return a one-line summary, or fail the task, as `audit`."""
+    """Log the differences, and the parts that are not covered. Return a one-line summary, or fail the task, as `audit`."""
     from strait_airflow.errors import raise_for
 
     counted = ""

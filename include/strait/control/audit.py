@@ -62,7 +62,7 @@ class Ended:
 
     @property
     def holds(self) -> bool:
-        """Whether everything was compared, and whatever differs is on record."""
+        """Whether everything was compared, and all differences are on record."""
         return self.verdict in ("equal", "explained")
 
 
@@ -158,7 +158,7 @@ class AuditRun:
         return Ended(self._job.id, None, self._directory, verdict, records)
 
     def _recorded(self) -> Audit | None:
-        """Return what the application has recorded in the link's state; None: nothing, as for copies that no link made."""
+        """Return the result that the application has recorded in the link's state; None for copies that no link made."""
         if not self._spec.link:
             return None
         destination = Cluster(self._spec.destination, self._spec.destination_name)
