@@ -1,7 +1,7 @@
 """A link needs exactly the rights that docs/reference/permissions.md lists, on brokers that grant nothing else."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +11,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic, ResourceType
 
 from strait.config import links
-from strait.config.naming import history_topic, ledger_topic, map_topic
+from strait.config.naming import history_topic, ledger_topic, map_topic, plan_topic, reports_topic
 from strait.control.link_rights import link_rights
 from strait.control.plane import Control
 from strait.control.registration import register
 from strait.embedded.kafka import Cluster
-from strait.errors import ClusterUnavailable
+from strait.errors import NotAuthorized
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.reasons import Reason
+from strait.state.feed import StateFeed
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import Registration
@@ -184,16 +185,59 @@ def test_copying_goes_on_when_a_right_that_was_withdrawn_is_given_back(
     it.assert_equal()
 
 
-def test_a_state_topic_that_may_not_be_read_is_named_with_the_right(
+_LONG_SECONDS = 3600.0  # a reader that waits for a right as it does for a broker that starts does not end within a test
+
+
+def test_a_state_topic_that_may_not_be_read_is_named_at_once_with_the_right_by_each_reader(
     secured: Secured, tmp_path: Path, topic_name: str
 ) -> None:
     with running(secured, tmp_path, topic_name) as it:
-        name, cluster = map_topic(it.link.name), secured.destination
-        withdraw(cluster, user_of(it.link.name, "destination"), [Right(ResourceType.TOPIC, name, "READ")])
-        with (
-            StateReader(it.link.destination_properties, "b", it.link.name) as state,
-            pytest.raises(ClusterUnavailable) as failed,
-        ):
-            state.catch_up(3)
-        assert f"{name}: TOPIC_AUTHORIZATION_FAILED" in failed.value.message
-        assert failed.value.hint == f"grant READ on {name}"
+        produce(it.link, topic_name, 10)
+        it.until_caught_up()
+        link, there = it.link.name, (it.link.destination_properties, "b")
+        user, cluster = user_of(link, "destination"), secured.destination
+        rights = {
+            kind: Right(ResourceType.TOPIC, name(link), "READ")
+            for kind, name in (("plan", plan_topic), ("map", map_topic), ("reports", reports_topic))
+        }
+        with StateReader(*there, link, follow=("plan", "map", "reports")) as state:
+            state.catch_up(_LONG_SECONDS)
+            for kind, right in rights.items():
+                withdraw(cluster, user, [right])
+                with StateReader(*there, link, follow=(kind,)) as fresh:  # type: ignore[arg-type]
+                    until_denied(right.name, lambda reader=fresh: reader.catch_up(_LONG_SECONDS))
+                    until_denied(right.name, lambda name=right.name: list(read_topic(*there, name)))
+                    grant(cluster, user, [right])
+                    eventually(
+                        lambda reader=fresh: denial(lambda: reader.catch_up(_LONG_SECONDS)) is None, what="read again"
+                    )
+                    assert fresh.trouble is None
+            state.catch_up(_LONG_SECONDS)
+            assert state.trouble is None
+        withdraw(cluster, user, [rights["map"]])
+        feed = StateFeed(*there, "pool", lambda: None)
+        try:
+            followed = feed.follow(link, lambda: None)
+            eventually(lambda: followed.trouble, what="the pool's reader names it")
+            assert f"{rights['map'].name}: TOPIC_AUTHORIZATION_FAILED" in str(followed.trouble)
+            grant(cluster, user, [rights["map"]])
+            eventually(lambda: followed.trouble is None, what="it is read again")
+        finally:
+            feed.close()
+        withdraw(cluster, user, [rights["reports"]])
+        until_denied(rights["reports"].name, it.control.status)
+
+
+def denial(read: Callable[[], object]) -> NotAuthorized | None:
+    try:
+        read()
+    except NotAuthorized as error:
+        return error
+    return None
+
+
+def until_denied(topic: str, read: Callable[[], object]) -> None:
+    """A right is withdrawn a moment after the request for that was answered."""
+    error = eventually(lambda: denial(read), what=f"{topic} is denied")
+    assert f"{topic}: TOPIC_AUTHORIZATION_FAILED" in error.message
+    assert error.hint == f"grant READ on topic {topic}"

@@ -12,6 +12,7 @@ from strait.config.cluster_identity import require_expected
 from strait.config.route_names import in_layers
 from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, ask, make_consumer
+from strait.kafka.translate import unreadable
 from strait.model import TopicPartition as Partition
 
 _SECONDS = 60.0  # timeout without an answer
@@ -148,7 +149,7 @@ def read_ranges(
                 place = Partition(message.topic(), message.partition())
                 error = message.error()
                 if error is not None and error.code() not in (_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED):
-                    raise watch.translate(error, f"reading {place}")
+                    raise unreadable(error, cluster, place.topic) or watch.translate(error, f"reading {place}")
                 if place not in left:
                     continue
                 if error is None and message.offset() < left[place]:
@@ -187,7 +188,7 @@ def _until_end(consumer: Consumer, watch: Watch, topic: str) -> Iterator[Message
         elif error.code() == _EOF:
             return
         elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # concerns a group that is not used
-            raise watch.translate(error, f"reading {topic}")
+            raise unreadable(error, watch.cluster, topic) or watch.translate(error, f"reading {topic}")
 
 
 def _exists(consumer: Consumer, watch: Watch, properties: Mapping[str, str], topic: str) -> bool:
@@ -201,7 +202,7 @@ def _exists(consumer: Consumer, watch: Watch, properties: Mapping[str, str], top
     require_expected(watch.cluster, properties, metadata.cluster_id)
     error = metadata.topics[topic].error
     if error is not None and error.code() not in _MISSING:
-        raise watch.translate(error, f"looking for {topic}")
+        raise unreadable(error, watch.cluster, topic) or watch.translate(error, f"looking for {topic}")
     return error is None
 
 

@@ -126,6 +126,18 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
     return ClusterError(cluster, message, hint=_POLICY_HINT if code == KafkaError.POLICY_VIOLATION else "")
 
 
+def unreadable(error: KafkaError, cluster: str, topic: str, doing: str = "reading") -> NotAuthorized | None:
+    """Return the error for a topic that the cluster does not let this principal read; None if ``error`` is another one.
+    librdkafka retries it like a failure that passes, so each reader of topics must check for it.
+
+    Args:
+        doing: the operation, before the name of the topic.
+    """
+    if error.code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return None
+    return NotAuthorized(cluster, f"{doing} {topic}: {describe(error)}", hint=f"grant READ on topic {topic}")
+
+
 def describe(error: KafkaError) -> str:
     """Return an error in one line: its message, after its name if it is Kafka's own. librdkafka's message is used if
     the broker's is not a sentence but the whole request, as for one that the broker forwarded to the controller."""

@@ -86,7 +86,8 @@ class FollowedLink(ReadState):
     @property
     def trouble(self) -> StraitError | None:
         """Why the state cannot be read now; the last valid values stay active meanwhile."""
-        return self._feed.trouble or self._state.view.trouble("plan", "map")
+        refused = self._feed.refused(self._state.plan_topic) or self._feed.refused(self._state.map_topic)
+        return self._feed.trouble or refused or self._state.view.trouble("plan", "map")
 
     def poll(self) -> bool:
         """Return whether anything has changed since the last call."""
@@ -107,8 +108,8 @@ class FollowedLink(ReadState):
 
 
 class StateFeed:
-    """Follows links until it is closed. Only `trouble` is shared with its thread; everything else belongs to the
-    caller's.
+    """Follows links until it is closed. Only `trouble` and `refused` are shared with its thread; everything else belongs to
+    the caller's.
 
     Args:
         name: of the pool.
@@ -128,6 +129,10 @@ class StateFeed:
     def trouble(self) -> StraitError | None:
         """The error that keeps the thread from reading."""
         return self._reading.trouble
+
+    def refused(self, topic: str) -> StraitError | None:
+        """Return the error if this principal may not read a topic."""
+        return self._reading.refused.get(topic)
 
     def follow(self, link: str, on_change: Callable[[], None]) -> FollowedLink:
         """Follow a link; `FollowedLink.caught_up` is True once its state was read. ``on_change`` is called by

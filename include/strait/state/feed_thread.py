@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from strait.config.cluster_identity import expected_id, require_expected
 from strait.errors import StateError, StraitError
 from strait.kafka.clients import Rotation, Watch, ask
+from strait.kafka.translate import unreadable
 from strait.state.consumer import state_consumer
 from strait.state.segments import DELETE_RETENTION_MS
 
@@ -56,6 +57,7 @@ class Reading:
         self.asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.closed = threading.Event()
         self.trouble: StraitError | None = None
+        self.refused: dict[str, StraitError] = {}  # topics that this principal may not read
         self._properties = properties
         self._name = name
         self._pieces = pieces
@@ -100,6 +102,7 @@ class Reading:
         for topic in (plan_topic, map_topic):
             self._next.pop(topic, None)
             self._lost.discard(topic)
+            self.refused.pop(topic, None)
 
     def begin_again(self, topics: Iterable[str]) -> None:
         """Read plan topics again that were recreated, unless they are not followed any more. librdkafka would wait
@@ -163,6 +166,8 @@ class Reading:
         topic, error = message.topic() or "", message.error()
         if topic not in self._next:
             return
+        if error is None or error.code() == EOF:
+            self.refused.pop(topic, None)
         if error is None:
             self._next[topic] = (message.offset() or 0) + 1
         elif error.code() == EOF:
@@ -170,6 +175,10 @@ class Reading:
             self._lost.discard(topic)
         else:
             self._watch(error)  # librdkafka retries
+            if (refused := unreadable(error, self._watch.cluster, topic)) is not None:
+                if topic not in self.refused:
+                    _LOGGER.warning("%s", refused)
+                self.refused[topic] = refused
 
     def _hand_over(self, piece: Piece) -> None:
         while not self.closed.is_set():

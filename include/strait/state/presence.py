@@ -9,8 +9,9 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Me
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
-from strait.errors import ConfigError
+from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_consumer
+from strait.kafka.translate import unreadable
 from strait.state.other_instance import OtherInstance
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class Presence:
                 _, end = self._consumer.get_watermark_offsets(self._place, timeout=_ASK_SECONDS, cached=False)
             except KafkaException as exception:
                 self._other.unknown(time.monotonic())
-                self._complain(exception)
+                self._complain(self._watch.translate(exception, f"looking up the end of {self._place.topic}"))
                 return False
             self._other.ends_at(int(end))
         return self._other.is_gone(time.monotonic(), self._next)
@@ -106,20 +107,20 @@ class Presence:
         self._consumer.close()
         self._consumer = renewed
 
-    def _complain(self, exception: KafkaException) -> None:
-        """Log that the end of the reports is unknown: until it is known, this instance does not take over."""
+    def _complain(self, error: StraitError) -> None:
+        """Log why the reports or their end are unknown: until they are known, this instance does not take over."""
         now = time.monotonic()
         if now >= self._complain_at:
             self._complain_at = now + _COMPLAINT_SECONDS
-            log.warning(
-                "standing by: %s", self._watch.translate(exception, f"looking up the end of {self._place.topic}")
-            )
+            log.warning("standing by: %s", error)
 
     def _take(self, message: Message) -> None:
         offset, error = message.offset(), message.error()
         if error is not None:
             if error.code() == _EOF and offset is not None:
                 self._next = offset
+            elif (refused := unreadable(error, self._watch.cluster, self._place.topic)) is not None:
+                self._complain(refused)
             return  # any other error librdkafka retries; no report is read meanwhile
         self._next = (offset or 0) + 1
         self._other.hear(message.key(), message.value(), time.monotonic())

@@ -20,6 +20,7 @@ from strait.config.app_spec import Seat
 from strait.errors import StateError, StraitError
 from strait.kafka.admin import Admin
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_consumer
+from strait.kafka.translate import unreadable
 from strait.model import TopicPartition
 from strait.state.other_instance import OtherInstance
 from strait.state.presence import SILENT_SECONDS
@@ -154,6 +155,8 @@ class Presences:
         if error is not None:
             if error.code() == _EOF:
                 self._next[topic] = offset
+            elif (refused := unreadable(error, self._cluster, topic)) is not None:
+                self._complain(refused)
             return  # any other error librdkafka retries; no report is read meanwhile
         self._next[topic] = offset + 1
         for slot in self._slots[topic]:
@@ -195,7 +198,7 @@ class Presences:
         self._closed.wait(_AFTER_TROUBLE_SECONDS)
 
     def _complain(self, error: StraitError) -> None:
-        """Log why the end of the reports is unknown: until it is known, this instance does not take over."""
+        """Log why the reports or their end are unknown: until they are known, this instance does not take over."""
         now = time.monotonic()
         if now >= self._complain_at:
             self._complain_at = now + _COMPLAINT_SECONDS

@@ -9,9 +9,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 
 from strait.config import naming
 from strait.config.cluster_identity import expected_id, expecting, require_expected
-from strait.errors import ClusterUnavailable, ConfigError, OtherCluster, StateError
+from strait.errors import ClusterUnavailable, ConfigError, NotAuthorized, OtherCluster, StateError, StraitError
 from strait.kafka.clients import Rotation, Watch, ask
-from strait.kafka.translate import describe
+from strait.kafka.translate import unreadable
 from strait.state.consumer import state_consumer
 from strait.state.report_changes import REPEAT_SECONDS
 from strait.state.segments import DELETE_RETENTION_MS
@@ -77,7 +77,7 @@ class StateReader(ReadState):
         self._next: dict[str, int] = {}  # topic -> first offset not read yet; only topics that exist
         self._start: dict[str, int] = {}  # topic -> first offset to read
         self._lost: dict[str, StateError] = {}  # topics that were deleted, or no longer have the next offset
-        self._refused: tuple[str, KafkaError] | None = None  # the topic that this principal may not read
+        self._refused: dict[str, NotAuthorized] = {}  # topics that this principal may not read
         self._again_at = 0.0  # time at which such a plan topic is read from its start
         self._resting = True
         self._properties = properties
@@ -94,9 +94,9 @@ class StateReader(ReadState):
         return self._next.get(self._map_topic, 0)
 
     @property
-    def trouble(self) -> StateError | None:
+    def trouble(self) -> StraitError | None:
         """The error for a record or topic that cannot be read now; the last valid values stay active meanwhile."""
-        return next(iter(self._lost.values()), None) or self._view.trouble(*self._kinds)
+        return next(iter([*self._refused.values(), *self._lost.values()]), None) or self._view.trouble(*self._kinds)
 
     def catch_up(self, timeout_seconds: float = 10.0, is_over: Callable[[], bool] | None = None) -> None:
         """Read all records that are committed at the time of the call, however long that takes.
@@ -126,7 +126,7 @@ class StateReader(ReadState):
             raise error
 
     def _read_to(self, ends: Mapping[str, int], timeout_seconds: float, is_over: Callable[[], bool]) -> None:
-        self._refused = None
+        self._refused.clear()
         left = first_left = self._left(ends)
         now = time.monotonic()
         deadline, show_at = now + timeout_seconds, now + _LONG_SECONDS
@@ -134,6 +134,8 @@ class StateReader(ReadState):
             if now > deadline:
                 raise self.trouble or self._too_late(ends, timeout_seconds)
             self.poll(0.1)
+            if self._refused:  # a missing permission does not pass, so waiting would only hide it
+                raise next(iter(self._refused.values()))
             before, left, now = left, self._left(ends), time.monotonic()
             if left < before:
                 deadline = now + timeout_seconds
@@ -144,13 +146,7 @@ class StateReader(ReadState):
 
     def _too_late(self, ends: Mapping[str, int], seconds: float) -> ClusterUnavailable:
         behind = ", ".join(f"{t} at {self._next[t]} of {end}" for t, end in ends.items())
-        text = f"reading state topics: no record in {seconds:g} s: {behind}"
-        if self._refused is None:
-            return ClusterUnavailable(self._watch.cluster, text)
-        topic, error = self._refused
-        return ClusterUnavailable(
-            self._watch.cluster, f"{text}; {topic}: {describe(error)}", hint=f"grant READ on {topic}"
-        )
+        return ClusterUnavailable(self._watch.cluster, f"reading state topics: no record in {seconds:g} s: {behind}")
 
     def _left(self, ends: Mapping[str, int]) -> int:
         return sum(max(0, end - max(self._next[topic], self._start[topic])) for topic, end in ends.items())
@@ -238,6 +234,8 @@ class StateReader(ReadState):
     def _take(self, message: Message) -> bool:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         error = message.error()
+        if error is None or error.code() == _EOF:
+            self._refused.pop(topic, None)
         if error is None:
             self._next[topic] = offset + 1
             kind, place = self._kind_of[topic], Place(topic, partition, offset)
@@ -245,8 +243,8 @@ class StateReader(ReadState):
         if error.code() == _EOF:
             self._next[topic] = max(self._next[topic], offset)
             return self._lost.pop(topic, None) is not None
-        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            self._refused = topic, error
+        if refused := unreadable(error, self._watch.cluster, topic):
+            self._refused[topic] = refused
         self._watch(error)  # librdkafka retries; a caller that waits too long fails with it
         return topic in self._lost
 
@@ -291,7 +289,8 @@ class StateReader(ReadState):
             return True
         if error.code() in _MISSING:
             return False
-        raise self._watch.translate(error, f"looking for state topic {topic}")
+        doing = "looking for state topic"
+        raise unreadable(error, self._watch.cluster, topic, doing) or self._watch.translate(error, f"{doing} {topic}")
 
     def _metadata(self, topic: str, doing: str, timeout_seconds: float) -> Any:
         return self._ask(doing, timeout_seconds, lambda wait: self._consumer.list_topics(topic, timeout=wait))

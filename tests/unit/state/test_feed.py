@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError
 
 from strait.config import naming
+from strait.errors import NotAuthorized
 from strait.state import feed_thread as module
 from strait.state.codec import encode
 from strait.state.feed import FollowedLink, StateFeed
@@ -16,6 +17,8 @@ from strait.state.schema import Plan
 from support.fixtures.waiting import eventually
 
 LOGS: dict[str, list[tuple[bytes, bytes | None]]] = {}
+DENIED: set[str] = set()
+"""Topics that may not be read."""
 
 
 class Consumer:
@@ -40,6 +43,11 @@ class Consumer:
 
     def poll(self, timeout: float) -> Any:
         for topic, offset in self.at.items():
+            if topic in DENIED:
+                if topic not in self.told:
+                    self.told.add(topic)
+                    return message(topic, offset, None, None, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+                continue
             if offset < len(LOGS[topic]):
                 self.at[topic] = offset + 1
                 self.told.discard(topic)
@@ -74,6 +82,7 @@ def message(topic: str, offset: int, key: bytes | None, value: bytes | None, err
 def feed(monkeypatch: pytest.MonkeyPatch) -> Iterator[StateFeed]:
     monkeypatch.setattr(module, "state_consumer", Consumer)
     LOGS.clear()
+    DENIED.clear()
     Consumer.made.clear()
     one = StateFeed({}, "b", "pool", lambda: None)
     yield one
@@ -121,6 +130,23 @@ def test_links_are_read_to_their_ends_and_followed(feed: StateFeed) -> None:
     until(feed, lambda: version(two) == 2, "the new plan")
     assert set(changes) == {"two"}
     assert len(Consumer.made) == 1
+
+
+def test_a_topic_that_may_not_be_read_is_the_trouble_of_its_link_until_it_may(feed: StateFeed) -> None:
+    """librdkafka retries it like an outage; the link's slots would wait without a word."""
+    make("one")
+    make("two")
+    topic = naming.plan_topic("one")
+    DENIED.add(topic)
+    one, two = (feed.follow(link, lambda: None) for link in ("one", "two"))
+    until(feed, lambda: two.caught_up and one.trouble, "it is refused")
+    assert isinstance(one.trouble, NotAuthorized)
+    assert f"cluster b: reading {topic}: TOPIC_AUTHORIZATION_FAILED" in one.trouble.message
+    assert one.trouble.hint == f"grant READ on topic {topic}"
+    assert (one.caught_up, two.trouble) == (False, None)
+    DENIED.clear()
+    until(feed, lambda: one.caught_up, "it is read")
+    assert one.trouble is None
 
 
 def test_a_link_that_joins_again_at_once_is_read_from_its_start(feed: StateFeed) -> None:
