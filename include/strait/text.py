@@ -88,6 +88,23 @@ def duration(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in zip(parts[::2], parts[1::2], strict=True) if count)
 
 
+def figure(value: float, decimals: int = 0) -> str:
+    """Return a measured number that is not negative as text. One below 1 has two digits regardless of ``decimals``, so that
+    only 0 is shown as 0: `1,234`, `12.3`, `0.034`."""
+    if value >= 1 or not value:
+        return f"{value:,.{decimals}f}"
+    return f"{value:.2g}" if value >= 0.001 else "<0.001"
+
+
+def data_size(count: float) -> str:
+    """Return a number of bytes with its unit, each 1,000 times the one before: `512 B`, `34 kB`, `1.2 GB`."""
+    units = ["B", "kB", "MB", "GB", "TB", "PB"]
+    while count >= 999.5 and len(units) > 1:
+        count /= 1000
+        units.pop(0)
+    return f"{figure(count, int(units[0] != 'B' and count < 99.95))} {units[0]}"
+
+
 def bytes_per_second(text: str) -> int:
     """Parse a rate such as ``50MB/s``, ``2g`` or a number of bytes; "" means 0. Raises ValueError."""
     found = _RATE.fullmatch(text.strip().lower())

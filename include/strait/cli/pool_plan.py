@@ -10,6 +10,7 @@ from strait.cli.tables import plain_table
 from strait.config.links import load, pool_of
 from strait.control.pool import observe
 from strait.planning.assignment.pools import place, tasks_for
+from strait.planning.status.figures import megabytes
 from strait.state.link_handle import ConfiguredLink
 from strait.text import plural
 
@@ -42,7 +43,7 @@ def show_pool(config: Path, name: str, output: Output) -> None:
         output.write({"pool": name, "tasks": tasks, "slots": slots, "errors": errors})
         return
     rows = [
-        [str(task), seat.link, seat.group, str(seat.slot), _megabytes(loads.get(seat))]
+        [str(task), seat.link, seat.group, str(seat.slot), megabytes(loads.get(seat))]
         for task in sorted(hosted)
         for seat in sorted(hosted[task])
     ]
@@ -50,7 +51,3 @@ def show_pool(config: Path, name: str, output: Output) -> None:
     plain_table([">task", "link", "group", ">slot", ">MB/s"], rows)
     for link, error in errors.items():
         echo(f"link {link}: {error}")
-
-
-def _megabytes(bytes_per_second: float | None) -> str:
-    return "-" if bytes_per_second is None else f"{bytes_per_second / 1e6:.1f}"

@@ -7,12 +7,12 @@ from typing import Any
 from strait.cli.options import Output
 from strait.cli.printing import echo
 from strait.model import TopicPartition, spans
-from strait.planning.status.figures import UNKNOWN, at_least, count
+from strait.planning.status.figures import UNKNOWN, at_least, per_second
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import Status, known_total
 from strait.planning.status.words import word
 from strait.reasons import Reason
-from strait.text import plural
+from strait.text import data_size, plural
 from strait.waiting import unix_ms
 
 
@@ -47,10 +47,10 @@ class Progress:
         unknown = sum(row.lag_records < 0 for row in rows)
         rate = known_total(status.records_per_second for status in groups)
         sent = known_total(status.bytes_per_second for status in groups)
-        mb = UNKNOWN if sent is None else f"{sent / 1e6:,.1f}"
+        size = UNKNOWN if sent is None else data_size(sent)
         self.say(
             "progress",
-            f"{plural(copied, 'record')} copied, {count(rate)} records/s, {mb} MB/s, lag {at_least(lag, unknown)}; "
+            f"{plural(copied, 'record')} copied, {per_second(rate)} records/s, {size}/s, lag {at_least(lag, unknown)}; "
             f"{plural(len(rows) - len(waiting), 'partition')}, {len(waiting)} {word('waiting')}",
             records=copied,
             records_per_second=rate,

@@ -28,7 +28,7 @@ from strait.control.link_status import LinkStatus, link_groups, link_status
 from strait.errors import ClusterUnavailable, StateError, StraitError
 from strait.planning.group_reports import summary
 from strait.planning.plan.pauses import described
-from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
+from strait.planning.status.figures import UNKNOWN, at_least, lasting, per_second
 from strait.planning.status.needs import late_topics
 from strait.planning.status.summary import LinkSummary
 from strait.reasons import Reason
@@ -211,7 +211,7 @@ def _print_links(found: Sequence[LinkSummary]) -> None:
                     at_least(item.lag_records, item.lag_unknown),
                     lasting(item.lag_seconds),
                     *[lasting(item.seconds_to_loss)] * losing,
-                    count(item.records_per_second),
+                    per_second(item.records_per_second),
                 ]
             ),
             item.trouble,

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from strait.cli.consoles import PrintableConsole
 from strait.planning.history.overrun import WARN_SECONDS
-from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
+from strait.planning.status.figures import UNKNOWN, at_least, count, lasting, megabytes, per_second
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.status.status import SlotStatus, Status
 from strait.planning.status.topics import by_topic
@@ -228,8 +228,8 @@ def _slot_cells(slot: SlotStatus) -> list[str]:
     if slot.age_ms is None:
         return [str(slot.slot), "never", *[UNKNOWN] * 8]
     speed = [
-        f"{slot.records_per_second:,.0f}",
-        f"{slot.bytes_per_second / 1e6:,.1f}",
+        per_second(slot.records_per_second),
+        megabytes(slot.bytes_per_second),
         _milliseconds(slot.latency_ms_p50),
         _milliseconds(slot.latency_ms_p99),
     ]

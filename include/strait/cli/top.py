@@ -16,7 +16,7 @@ from strait.cli.tables import plain_table, shown
 from strait.config.links import load_link
 from strait.exporter.observation import Observation
 from strait.exporter.watch import LinkFollower
-from strait.planning.status.figures import UNKNOWN, at_least, count, lasting
+from strait.planning.status.figures import UNKNOWN, at_least, count, lasting, megabytes, per_second
 from strait.planning.status.needs import late_topics
 from strait.planning.status.ranking import By, Ranked, ranked
 from strait.planning.status.status import known_total
@@ -133,8 +133,8 @@ def _link_cells(one: Observation, summary: LinkSummary, *, losing: bool) -> list
         at_least(summary.lag_records, summary.lag_unknown),
         lasting(summary.lag_seconds),
         *[lasting(summary.seconds_to_loss)] * losing,
-        count(summary.records_per_second),
-        _number(None if sent is None else sent / 1e6),
+        per_second(summary.records_per_second),
+        megabytes(sent),
         _number(figures["latency_ms_p50"]),
         _number(figures["latency_ms_p99"]),
         issue,
@@ -151,7 +151,7 @@ def _partition_cells(one: Ranked, badge: Badge, *, losing: bool) -> list[str]:
         count(row.lag_records),
         lasting(row.lag_seconds),
         *[lasting(row.seconds_to_loss)] * losing,
-        count(row.records_per_second),
+        per_second(row.records_per_second),
         f"{row.reason}: {row.detail}" if row.reason else row.detail,
     ]
 

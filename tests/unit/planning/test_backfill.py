@@ -93,16 +93,16 @@ def lines(rate: float, lag: int, limit: int | None = None) -> list[str]:
 @pytest.mark.parametrize(
     ("rate", "lag", "limit", "said"),
     [
-        (500_000.0, 10, None, "about 2 h at 0.50 MB/s, what it copies now"),
-        (500_000.0, 10, 250_000, "about 4 h at 0.25 MB/s, its budget"),
-        (500_000.0, 0, 1_000_000, "about 1 h at 1.00 MB/s, its budget"),
+        (500_000.0, 10, None, "about 2 h at 500 kB/s, what it copies now"),
+        (500_000.0, 10, 250_000, "about 4 h at 250 kB/s, its budget"),
+        (500_000.0, 0, 1_000_000, "about 1 h at 1.0 MB/s, its budget"),
         (500_000.0, 0, None, "duration unknown: no backlog has been measured on this link yet"),
     ],
 )
 def test_how_long_it_takes_is_told_by_what_holds_it_back(rate: float, lag: int, limit: int | None, said: str) -> None:
     topic, total = lines(rate, lag, limit)
-    assert topic == "backfill  orders: 3,600,000 records, 3,600.0 MB"
-    assert total == f"backfill  in all 3,600,000 records, 3,600.0 MB, {said}"
+    assert topic == "backfill  orders: 3,600,000 records, 3.6 GB"
+    assert total == f"backfill  in all 3,600,000 records, 3.6 GB, {said}"
 
 
 def test_nothing_to_copy_is_not_worth_a_line() -> None:
@@ -120,7 +120,7 @@ def test_how_long_it_takes_is_told_by_the_lanes_own_budget_and_hours() -> None:
         held, size = {ORDERS: Range(0, 3_600_000)}, {ORDERS: 3_600_000_000}
         found = backfill_of(settings, {ORDERS: "earliest"}, held, size, {}, now_ms=20 * 3_600_000)
         only = ", copied only 22:00-23:00 UTC" if records == 1 else ""
-        assert list(found.lines())[1].endswith(f"about {hours} at 0.50 MB/s, its budget{only}")
+        assert list(found.lines())[1].endswith(f"about {hours} at 500 kB/s, its budget{only}")
 
 
 @pytest.mark.parametrize(("end", "records"), [(60, 50), (500, 90), (10, 0), (5, 0)])

@@ -13,7 +13,7 @@ from strait.planning.plan.planner import Proposal
 from strait.planning.topics.policies import start_of
 from strait.planning.topics.start_offsets import OutOfRange, Range, StartAt, after_copies, first_offset, start_at
 from strait.state.report_records import Report
-from strait.text import duration, plural
+from strait.text import data_size, duration, plural
 
 ASSUMED_RECORD_BYTES = 1000
 """Record size in bytes to assume if neither the size of the topic nor that of the link's other records is known."""
@@ -75,7 +75,7 @@ class Backfill:
             if item.records:
                 yield f"backfill  {item.topic}: {plural(item.records, 'record')}, {_size(item)}"
         if self.records:
-            yield f"backfill  in all {plural(self.records, 'record')}, {self.bytes / 1e6:,.1f} MB, {self._how_long()}"
+            yield f"backfill  in all {plural(self.records, 'record')}, {data_size(self.bytes)}, {self._how_long()}"
 
     def _how_long(self) -> str:
         if self.seconds is None:
@@ -83,7 +83,7 @@ class Backfill:
         rate = min(rate for rate in (self.bytes_per_second, self.limit) if rate)
         of = "its budget" if rate == self.limit else "what it copies now"
         only = "" if self.hours is None else f", copied only {self.hours}"
-        return f"about {duration(self.seconds)} at {rate / 1e6:,.2f} MB/s, {of}{only}"
+        return f"about {duration(self.seconds)} at {data_size(rate)}/s, {of}{only}"
 
 
 def starts_at(link: Link, proposal: Proposal) -> dict[TopicPartition, StartAt]:
@@ -151,7 +151,7 @@ def backfill_of(
 
 def _size(item: TopicBackfill) -> str:
     how = {"log": "", "link": ", by the link's average record", "guess": f", at {ASSUMED_RECORD_BYTES:,} bytes each"}
-    return f"{item.bytes / 1e6:,.1f} MB{how[item.bytes_from]}"
+    return f"{data_size(item.bytes)}{how[item.bytes_from]}"
 
 
 def _record_bytes(reports: Reports) -> float | None:

@@ -1,6 +1,6 @@
 """Figures as text for operators; "-" is unknown. Pure."""
 
-from strait.text import duration, plural
+from strait.text import duration, figure, plural
 
 UNKNOWN = "-"
 
@@ -8,6 +8,16 @@ UNKNOWN = "-"
 def count(value: float | None) -> str:
     """Return a number; None and negative ones are unknown."""
     return UNKNOWN if value is None or value < 0 else f"{value:,.0f}"
+
+
+def per_second(value: float | None, decimals: int = 0) -> str:
+    """Return a rate, 0 only if nothing was copied; see `figure`. None and negative ones are unknown."""
+    return UNKNOWN if value is None or value < 0 else figure(value, decimals)
+
+
+def megabytes(value: float | None) -> str:
+    """Return bytes per second in MB per second; as `per_second`."""
+    return per_second(None if value is None else value / 1e6, 1)
 
 
 def at_least(known: int | None, unknown: int) -> str:

@@ -1,5 +1,5 @@
 // A link's topics: each with its most urgent partition, its lag and the time to loss.
-import { address, ask, badge, cell, count, el, exact, prose, seconds, table, total, untilLoss } from "./dom.js";
+import { address, ask, badge, cell, count, el, exact, perSecond, prose, seconds, table, total, untilLoss } from "./dom.js";
 import { none } from "./tabs.js";
 import { filters, listing, pager, searchField } from "./paging.js";
 
@@ -19,7 +19,7 @@ function topicRow(link, row) {
     cell(total(row.lag_records, row.lag_unknown), "number"),
     cell(seconds(row.lag_seconds), "number"),
     cell(untilLoss(row.seconds_to_loss), "number"),
-    cell(count(row.records_per_second), "number"),
+    cell(perSecond(row.records_per_second), "number"),
     cell(row.badges.length > 1 ? states : exact(row.partitions)),
     cell(prose(row.reasons.join("; ")), "name why"));
 }

@@ -84,6 +84,9 @@ export function short(value) {
 export const plural = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 export const count = (value) => (unknown(value) || value < 1e6 ? exact(value)
   : el("span", { title: exact(value) }, number(value)));
+// A number per second: a small one has its digits, so that only what stands still is 0.
+export const perSecond = (value, large = count) => (value > 0 && value < 1 ? String(Number(value.toPrecision(2)))
+  : large(value));
 // A total of which some parts are not known.
 export const total = (known, unknownParts) => (!unknownParts ? count(known) : known
   ? el("span", { title: `${plural(unknownParts, "partition")} unknown` }, "≥ ", count(known)) : "–");

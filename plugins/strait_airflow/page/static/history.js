@@ -1,6 +1,6 @@
 // The last hours of links. It changes slowly, so it is asked for once a minute.
 import { charts, eventsPart, sparkline } from "./chart.js";
-import { ask, bytes, roundBytes, el, millis, number, seconds, short } from "./dom.js";
+import { ask, bytes, perSecond, roundBytes, el, millis, number, seconds, short } from "./dom.js";
 import { room } from "./frame.js";
 import { listing } from "./paging.js";
 
@@ -52,7 +52,7 @@ export async function chartsPart(link, show) {
   const of = (name, title = "", kind = "") => ({ name: title, kind,
     points: [...found.samples.map((sample) => [sample.at_ms, sample[name]]), ...late] });
   const what = [
-    { id: "rate", title: "Records/s", series: [of("records_per_second")], read: number, tick: short },
+    { id: "rate", title: "Records/s", series: [of("records_per_second")], read: (value) => perSecond(value, number), tick: short },
     { id: "bytes", title: "Bytes/s, compressed", series: [of("bytes_per_second")], read: bytes, tick: roundBytes },
     { id: "lag", title: "Lag, records", series: [of("lag_records")], read: number, tick: short },
     { id: "lag-seconds", title: "Lag, time", series: [of("lag_seconds")], read: seconds, tick: seconds, isTime: true },

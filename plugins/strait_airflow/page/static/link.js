@@ -1,7 +1,7 @@
 // One link: what needs an operator, its figures and its past; and the tabs of its topics, partitions, applications and plan.
 import { applicationsPart, askApplications } from "./applications.js";
 import { askTopics, topicsPart } from "./by_topic.js";
-import { ago, count, el, exact, facts, millis, seconds, total, untilLoss } from "./dom.js";
+import { ago, count, el, exact, facts, millis, perSecond, seconds, total, untilLoss } from "./dom.js";
 import { chartsPart } from "./history.js";
 import { lossesPart } from "./losses.js";
 import { askPartitions, partitionsPart } from "./partitions.js";
@@ -18,7 +18,7 @@ const figures = (link) => facts([
   ["Lag, records", total(link.lag_records, link.lag_unknown)],
   ["Lag", seconds(link.lag_seconds)],
   ["Lost in, without progress", untilLoss(link.seconds_to_loss)],
-  ["Records/s", count(link.records_per_second)],
+  ["Records/s", perSecond(link.records_per_second)],
   ["Latency p99", millis(link.latency_ms_p99)],
   ["Partitions caught up", `${exact(link.caught_up)} of ${exact(link.partitions)}`],
   ["Held back by open transactions", total(link.held_back_records, 0)],

@@ -1,5 +1,5 @@
 // All links: a line that sums them up, of which each part filters, and the links, those that need an operator first.
-import { address, airflowPart, ask, badge, cell, count, el, exact, millis, plural, prose, seconds, table, total, untilLoss } from "./dom.js";
+import { address, airflowPart, ask, badge, cell, count, el, exact, millis, perSecond, plural, prose, seconds, table, total, untilLoss } from "./dom.js";
 import { room } from "./frame.js";
 import { commandPart } from "./copy.js";
 import { sparklines } from "./history.js";
@@ -37,7 +37,7 @@ function linkRow(row, drawn) {
     cell(total(row.lag_records, row.lag_unknown), "number"),
     cell(seconds(row.lag_seconds), "number"),
     cell(untilLoss(row.seconds_to_loss), "number"),
-    cell(count(row.records_per_second), "number"),
+    cell(perSecond(row.records_per_second), "number"),
     cell(drawn(row.link), "wide"),
     cell(millis(row.latency_ms_p99), "number wide"),
     cell(groups(row), "number wide"),

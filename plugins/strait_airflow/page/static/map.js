@@ -1,5 +1,5 @@
 // Which cluster feeds which: the boxes are clusters, the lines links, as urgent as the most urgent of them.
-import { address, cell, el, number, plural, seconds, svg, table } from "./dom.js";
+import { address, cell, el, number, perSecond, plural, seconds, svg, table } from "./dom.js";
 import { addressed } from "./frame.js";
 import { isDense, layout } from "./map_layout.js";
 import { printable } from "./text.js";
@@ -23,7 +23,7 @@ const listed = (wanted) => `${address()}?${new URLSearchParams(wanted)}`;
 
 function rate(edge) {
   if (edge.records_per_second === null) return "rate unknown";
-  return `${edge.rate_unknown ? "≥ " : ""}${number(edge.records_per_second)}/s`;
+  return `${edge.rate_unknown ? "≥ " : ""}${perSecond(edge.records_per_second, number)}/s`;
 }
 const losing = (edge) => (edge.seconds_to_loss ?? Infinity) < DAY;
 const second = (edge) => (losing(edge) ? `lost in ${seconds(edge.seconds_to_loss)}`

@@ -1,5 +1,5 @@
 // One partition: where it stands, why it waits and what to do, what it lost, and which offsets belong together.
-import { above, ago, ask, badge, bytes, cell, count, el, exact, facts, prose, seconds, table, unread, untilLoss } from "./dom.js";
+import { above, ago, ask, badge, bytes, cell, count, el, exact, facts, perSecond, prose, seconds, table, unread, untilLoss } from "./dom.js";
 import { noticed } from "./losses.js";
 import { commandPart, copyable, copyButton } from "./copy.js";
 import { rowButtons } from "./pause.js";
@@ -21,7 +21,7 @@ function figures(row) {
     ["Lag", seconds(row.lag_seconds)],
     ["Held back by an open transaction", count(row.held_back_records)],
     ["Held back for", seconds(row.held_back_seconds)],
-    ["Records/s", count(row.records_per_second)],
+    ["Records/s", perSecond(row.records_per_second)],
     ["Caught up in", seconds(row.seconds_to_catch_up)],
     ["Lost in, without progress", untilLoss(row.seconds_to_loss)],
     ["Records ever written", count(row.written)],
