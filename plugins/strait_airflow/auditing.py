@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from strait.text import plural
+from strait.text import plural, without_numbers
 from strait_airflow.page_address import page_address
 
 if TYPE_CHECKING:
@@ -97,11 +97,16 @@ def audit_id(link: str, run_id: str) -> str:
 
 
 def _shown() -> "Callable[[str, AuditProgress | None], None]":
-    """Return a function that logs the progress whenever another tenth is done, and each event."""
+    """Return a function that logs the progress whenever another tenth is done, each event, and each problem."""
     tenths = -1
+    problem = ""
 
     def show(text: str, progress: "AuditProgress | None") -> None:
-        nonlocal tenths
+        nonlocal tenths, problem
+        if progress is not None and without_numbers(progress.problem) != problem:
+            problem = without_numbers(progress.problem)
+            if problem:
+                log.warning("%s", progress.problem)
         if progress is None:
             if text != "audit":
                 log.warning("%s", text)

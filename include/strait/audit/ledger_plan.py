@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from strait.audit.ledger_rows import LedgerRow, with_rows
 from strait.audit.ledger_topic import Wanted
-from strait.audit.link_state import Ends, no_topic
+from strait.audit.link_state import Ends, no_plan, no_topic
 from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan, OnRecord
 from strait.audit.publishing import ResultLog
 from strait.config.audit import AuditRequest
@@ -16,6 +16,7 @@ from strait.config.validation import did_you_mean
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
+from strait.planning.review.clusters import planned_clusters
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, Plan, PlannedTopic
 from strait.state.verified import conclusion
@@ -40,6 +41,9 @@ def plan_ledger(ends: Ends, link: str, request: AuditRequest, audit_id: str, rea
     with StateReader(*there, link, follow=("plan", "losses")) as state:
         state.catch_up()
         plans, losses = list(state.plans.values()), state.losses
+    if not any(plan.topics for plan in plans):
+        raise no_plan(ends, link)
+    there = there.expecting(planned_clusters(plans)[1])
     topics = _topics(link, plans, request)
     facts, partitions = _observed(there, topics, losses)
     rows = read_rows(wanted(partitions, {topic.source: topic.destination_id for topic in topics}))
@@ -84,8 +88,6 @@ def wanted(partitions: Iterable[AuditedPartition], ids: Mapping[str, str]) -> li
 
 def _topics(link: str, plans: Iterable[Plan], request: AuditRequest) -> list[PlannedTopic]:
     planned = {topic.source: topic for plan in plans for topic in plan.topics}
-    if not planned:
-        raise ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
     for name in request.topics:
         if not any(is_meant(name, topic) for topic in planned):
             raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, planned)}"])

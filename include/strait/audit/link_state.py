@@ -6,7 +6,9 @@ from operator import attrgetter
 
 from strait.audit.plan import AuditedPartition, MovedIn, OnRecord
 from strait.config import naming
+from strait.config.cluster_identity import expecting
 from strait.config.route_names import topic_of
+from strait.errors import ConfigError, StraitError
 from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
 from strait.state.moved_copies import clusters_left_out, end_of_copies
@@ -31,6 +33,14 @@ class Ends:
     destination: str
     destination_properties: Properties = field(repr=False)
 
+    def expecting(self, source_id: str, destination_id: str) -> "Ends":
+        """Return the ends with the expected IDs of their clusters, "" for an unknown one; see `Cluster.expecting`."""
+        here, there = (
+            expecting(self.source_properties, source_id),
+            expecting(self.destination_properties, destination_id),
+        )
+        return Ends(self.source, here, self.destination, there)
+
 
 @dataclass
 class LinkState:
@@ -53,6 +63,27 @@ class LinkState:
 
 def no_topic(cluster: str, name: str) -> str:
     return f"cluster {cluster} has no topic {name}, or hides it from this principal, which needs DESCRIBE on it"
+
+
+def no_plan(ends: Ends, link: str) -> ConfigError:
+    """Return the error for a link whose destination has no plan of it: `strait apply` would copy in the wrong direction if
+    the addresses of both clusters are exchanged in the links file."""
+    try:
+        with StateReader(ends.source_properties, ends.source, link, follow=("plan",)) as reader:
+            reader.catch_up()
+            is_exchanged = any(plan.topics for plan in reader.plans.values())
+    except StraitError:
+        is_exchanged = False
+    if is_exchanged:
+        return ConfigError(
+            f"link {link}",
+            [
+                f"its state is on its source, cluster {ends.source}, and not on its destination, cluster {ends.destination}"
+            ],
+            hint=f"exchange `bootstrap.servers` of {ends.source} and {ends.destination} in the links file; do not run "
+            "`strait apply` before",
+        )
+    return ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
 
 
 def map_of(partition: AuditedPartition, state: LinkState) -> Translator | None:

@@ -46,7 +46,7 @@ class Observed:
     producers: Mapping[TopicPartition, Sequence[ActiveProducer]]
 
     @classmethod
-    def of(cls, ends: Ends, pairs: Sequence[Pair], request: AuditRequest) -> "Observed":
+    def of(cls, ends: Ends, pairs: Sequence[Pair], request: AuditRequest, *, whole: bool = False) -> "Observed":
         source, copy = Admin(ends.source_properties, ends.source), Admin(ends.destination_properties, ends.destination)
         names = {pair.topic for pair in pairs}
         here = under_names(source.observe({*map(topic_of, names)}.__contains__, CONFIGS), names)
@@ -68,6 +68,9 @@ class Observed:
             if time_ms is not None:
                 asked[f"source_{name}"] = source.offsets_since_each(dict.fromkeys(sources, time_ms))
                 asked[f"copy_{name}"] = copy.offsets_since_each(dict.fromkeys(copies, time_ms))
+        if whole:
+            for one in asked.values():
+                one.unless_away()
         return cls(
             ends,
             here,

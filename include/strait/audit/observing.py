@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from operator import attrgetter
 
 from strait.audit.chunks import unknown_records
-from strait.audit.link_state import Ends, LinkState, moved_in, no_topic, on_record, owner_of, read_link, skipped_before
+from strait.audit.link_state import (
+    Ends,
+    LinkState,
+    moved_in,
+    no_plan,
+    no_topic,
+    on_record,
+    owner_of,
+    read_link,
+    skipped_before,
+)
 from strait.audit.observed import Observed, Pair
 from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.transformed import made_otherwise, of_transformed, refused_transforms
@@ -18,6 +28,7 @@ from strait.config.validation import did_you_mean
 from strait.errors import ConfigError, StateError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
+from strait.planning.review.clusters import planned_clusters
 from strait.state.admission import Admission
 from strait.state.destination_log import OwnLog, SharedLog
 from strait.state.offset_map import full_sequence
@@ -29,12 +40,19 @@ from strait.state.translation import Translator
 
 
 def plan_link(
-    ends: Ends, link: str, request: AuditRequest, audit_id: str, admission: Admission | None = None
+    ends: Ends,
+    link: str,
+    request: AuditRequest,
+    audit_id: str,
+    admission: Admission | None = None,
+    *,
+    whole: bool = False,
 ) -> AuditPlan:
     """Plan the audit of a link.
 
     Args:
         admission: of the audit's own spec: how a plan without the link's signature may have records transformed.
+        whole: raise ClusterUnavailable if a broker does not answer; otherwise its partitions are not compared, and have the reason.
 
     Raises:
         ConfigError: the link has no plan, or does not replicate a named topic.
@@ -43,9 +61,11 @@ def plan_link(
     there = ends.destination_properties, ends.destination
     with StateReader(*there, link, follow=("plan",)) as reader:
         reader.catch_up()
-        planned = {topic.source: topic for plan in reader.plans.values() for topic in plan.topics}
+        plans = tuple(reader.plans.values())
+    planned = {topic.source: topic for plan in plans for topic in plan.topics}
     if not planned:
-        raise ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
+        raise no_plan(ends, link)
+    ends = ends.expecting(*planned_clusters(plans))
     for name in request.topics:
         if not any(is_meant(name, topic) for topic in planned):
             raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, planned)}"])
@@ -54,7 +74,7 @@ def plan_link(
         for topic in planned.values()
         if not request.topics or any(is_meant(name, topic.source) for name in request.topics)
     ]
-    observed = Observed.of(ends, pairs, request)
+    observed = Observed.of(ends, pairs, request, whole=whole)
     state = read_link(ends, link)  # after the logs' ends, so that it describes all records before them
     producer_id = next(plan.producer_id for plan in state.plans.values())
     refused = {} if admission is None else refused_transforms(state, admission)
@@ -69,15 +89,18 @@ def plan_link(
     return observed.plan(audit_id, link, request, partitions, producer_id, owners)
 
 
-def plan_copies(ends: Ends, names: Mapping[str, str], request: AuditRequest, audit_id: str) -> AuditPlan:
-    """Plan the audit of another tool's copies. ``names``: source topic -> its name on the destination.
+def plan_copies(
+    ends: Ends, names: Mapping[str, str], request: AuditRequest, audit_id: str, *, whole: bool = False
+) -> AuditPlan:
+    """Plan the audit of another tool's copies. ``names``: source topic -> its name on the destination; ``whole``: as for
+    `plan_link`.
 
     Raises:
         ConfigError: a cluster lacks one of the topics.
         ClusterUnavailable, NotAuthorized
     """
     pairs = [Pair(*pair) for pair in names.items()]
-    observed = Observed.of(ends, pairs, request)
+    observed = Observed.of(ends, pairs, request, whole=whole)
     missing = [
         no_topic(facts.name, name)
         for facts, side in ((observed.source, "topic"), (observed.copy, "copy_topic"))
@@ -100,7 +123,9 @@ def plan_copies(ends: Ends, names: Mapping[str, str], request: AuditRequest, aud
 
 def require_same_topics(ends: Ends, plan: AuditPlan) -> None:
     """Raise StateError if a topic was deleted or recreated since the audit was planned: its results would be of two
-    topics. A check by the ledger queries the destination alone."""
+    topics. A check by the ledger queries the destination alone. Raise OtherCluster if one of the clusters is not the
+    audited one: brokers before 2.8 have no topic IDs."""
+    ends = ends.expecting(plan.source_cluster, plan.destination_cluster)
     for properties, cluster, side in (
         (ends.source_properties, ends.source, ("topic", "source_id")),
         (ends.destination_properties, ends.destination, ("copy_topic", "copy_id")),

@@ -9,21 +9,27 @@ class AuditProgress(BaseModel):
     """State of an audit.
 
     Attributes:
-        chunks: number to compare; ``done``: compared so far; ``failed``: of these, without a result.
-        bytes: read from both clusters so far, by all attempts.
+        chunks: number to compare; ``done``: compared so far, of which earlier starts of the audit have compared ``earlier``;
+            ``failed``: could not be compared, and are tried again.
+        bytes: read from both clusters for the compared chunks, ``earlier_bytes`` by earlier starts.
         unexplained: differences so far that nothing on record explains.
+        problem: the cause of a wait, or of a chunk that could not be compared; empty: there is none.
+        began_at_ms: the time at which this start of the audit began to compare.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: str
-    state: Literal["planning", "comparing", "done", "stopped"]
+    state: Literal["starting", "running", "planning", "comparing", "done", "stopped"]
     chunks: int = Field(0, ge=0)
     done: int = Field(0, ge=0)
+    earlier: int = Field(0, ge=0)
     failed: int = Field(0, ge=0)
     records: int = Field(0, ge=0)
     bytes: int = Field(0, ge=0)
+    earlier_bytes: int = Field(0, ge=0)
     unexplained: int = Field(0, ge=0)
+    problem: str = ""
     began_at_ms: int = Field(0, ge=0)
     at_ms: int = Field(0, ge=0)
 
@@ -32,15 +38,20 @@ class AuditProgress(BaseModel):
         return self.done / self.chunks if self.chunks else 0.0
 
     def seconds_left(self) -> float | None:
-        """Return the expected time to the end, by the rate so far; None: unknown."""
-        seconds = (self.at_ms - self.began_at_ms) / 1000
-        if not self.done or seconds <= 0:
+        """Return the expected time to the end, by the rate since this start; None: unknown."""
+        seconds, compared = self._seconds, self.done - self.earlier
+        if compared <= 0 or seconds <= 0:
             return None
-        return seconds / self.done * (self.chunks - self.done)
+        return seconds / compared * max(0, self.chunks - self.done)
 
     def bytes_per_second(self) -> float | None:
-        seconds = (self.at_ms - self.began_at_ms) / 1000
-        return self.bytes / seconds if seconds > 0 else None
+        """Return the rate since this start; None: unknown, since it has compared nothing yet."""
+        seconds, read = self._seconds, self.bytes - self.earlier_bytes
+        return read / seconds if seconds > 0 and read > 0 else None
+
+    @property
+    def _seconds(self) -> float:
+        return (self.at_ms - self.began_at_ms) / 1000
 
 
 def read_progress(data: bytes) -> AuditProgress | None:

@@ -36,6 +36,7 @@ class TaskSettings:
         owners: producer ID -> its writer on the destination, if that is on record.
         bytes_per_second: one task's share of the budget for each cluster; 0: no limit.
         replicas: check the followers of each partition, too.
+        source_cluster, destination_cluster: Kafka's IDs of the clusters that the audit was planned for; "": unknown.
     """
 
     source: str
@@ -47,11 +48,17 @@ class TaskSettings:
     strong: bool
     bytes_per_second: float = 0.0
     replicas: bool = False
+    source_cluster: str = ""
+    destination_cluster: str = ""
 
     @property
     def clusters(self) -> tuple[Cluster, Cluster]:
         """Source and destination."""
-        return Cluster(self.source_properties, self.source), Cluster(self.destination_properties, self.destination)
+        here, there = (
+            Cluster(self.source_properties, self.source),
+            Cluster(self.destination_properties, self.destination),
+        )
+        return here.expecting(self.source_cluster), there.expecting(self.destination_cluster)
 
 
 class Auditor:

@@ -1,6 +1,5 @@
 """`strait audit`: prove that destination topics equal their sources, and certify it."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from strait.audit.publishing import audits
 from strait.cli.audit_export import export
 from strait.cli.audit_output import Shown, read_bytes, read_json, show_certificate, summary, write_certificate
 from strait.cli.audit_repair import repair_
+from strait.cli.audit_request import ended as ended_before
 from strait.cli.audit_request import file_of, of_clusters, of_link, recorded, request_of, require_outputs
 from strait.cli.completing import link_or_topics_that_start_with
 from strait.cli.examples import examples
@@ -38,6 +38,7 @@ from strait.control.audit import (
     directory_of,
     ledger_of,
     new_id,
+    recorded_job,
 )
 from strait.errors import ConfigError
 from strait.text import utc
@@ -155,6 +156,9 @@ def run(
         if given or request_of("map", [], *how) != AuditRequest():
             allowed = "--slots, --out, --key and -o"
             raise ConfigError("command line", [f"--resume continues what was requested: besides it, only {allowed}"])
+        if out is not None and (over := ended_before(home(), resume)) is not None:
+            _finish(over, out, key, output)
+            return
         clusters, job = recorded(home(), resume)
         file = file_of(config, clusters)
         ended = _run(file, clusters, job.request, dict(job.copies), resume, slots, output)
@@ -255,17 +259,21 @@ def _run(
         request=request,
         copies=copies,
     )
+    shown = Shown(output)
     with stop_signals() as stopped:
-        show = Shown(output).show
-        ended = AuditRun(file, clusters, spark, job, home(), slots=slots, show=show).run(stopped.is_set)
+        try:
+            audit = AuditRun(file, clusters, spark, job, home(), slots=slots, show=shown.show)
+            ended = audit.run(stopped.is_set)
+        finally:
+            shown.clear()
     if ended is None:
-        echo(f"audit {job.id} is interrupted; `strait audit --resume {job.id}` continues it", err=True)
+        known = recorded_job(home(), job.id) is not None
+        what = f"`strait audit --resume {job.id}` continues it" if known else "nothing was compared yet"
+        echo(f"audit {job.id} is interrupted; {what}", err=True)
     return ended
 
 
 def _finish(ended: Ended, out: Path | None, key: Path | None, output: Output) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
     whole = ended.certificate
     if whole is None:
         verdict = f"verdict {ended.verdict}" if ended.verdict else "its verdict is not known on this host"
@@ -275,12 +283,12 @@ def _finish(ended: Ended, out: Path | None, key: Path | None, output: Output) ->
         return
     if key is not None:
         whole = signed(whole, read_bytes(key))
-    if out is not None:
-        write_certificate(out, whole)
     if output.structured:
         output.write(dict(whole))
     else:
         show_certificate(ended.directory, whole)
+    if out is not None:
+        write_certificate(out, whole, ended.directory)
     _exit(ended.verdict)
 
 

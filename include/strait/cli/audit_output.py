@@ -1,9 +1,10 @@
 """Output of `strait audit`: its progress, and the certificate as text."""
 
 import json
+import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,54 +14,83 @@ from strait.cli.options import Output
 from strait.cli.printing import echo
 from strait.cli.tables import plain_table
 from strait.errors import ConfigError, SetupError
-from strait.text import plural
+from strait.text import data_size, duration, plural, printable, without_numbers
 
 _SHOWN_DIFFERENCES = 20
 _PROGRESS_SECONDS = 5.0
+_QUIET_SECONDS = 60.0
+"""Without news, after which that is shown."""
 
 
 class Shown:
-    """Prints the progress on standard error: a line that a terminal replaces, or one every few seconds if it differs."""
+    """Prints the progress on standard error: a line that a terminal replaces, or one every few seconds if it differs. A line
+    that stays as it is is shown again every minute, with the time since when it is. Each problem has a line to itself."""
 
-    def __init__(self, output: Output) -> None:
-        self._shown_at = 0.0
-        self._last = ""
+    def __init__(self, output: Output, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next_at = self._since = self._again_at = 0.0
+        self._last = self._problem = ""
         self._terminal = sys.stderr.isatty()
         self._quiet = output.structured and not self._terminal
 
     def show(self, text: str, progress: AuditProgress | None) -> None:
-        if progress is None and text == "audit":
-            return
         if progress is None:
+            self.clear()
             echo(text, err=True)
             return
-        now = time.monotonic()
-        if self._quiet or (not self._terminal and now < self._shown_at):
+        if self._quiet:
             return
-        self._shown_at = now + _PROGRESS_SECONDS
+        self._tell_problem(progress)
+        now = self._clock()
+        if not self._terminal and now < self._next_at:
+            return
+        self._next_at = now + _PROGRESS_SECONDS
         line = _progress_line(progress)
-        if self._terminal:
-            sys.stderr.write(f"\r\x1b[K{line}")
-            sys.stderr.flush()
-        elif line != self._last:
+        if line != self._last:
+            self._last, self._since = line, now
+        elif not self._terminal and now < self._again_at:
+            return
+        self._again_at = now + _QUIET_SECONDS
+        quiet = now - self._since
+        self._print(f"{line}  for {duration(quiet)}" if quiet >= _QUIET_SECONDS else line)
+
+    def _tell_problem(self, progress: AuditProgress) -> None:
+        """Print a problem that has appeared, in a separate line; not again for each offset."""
+        told, self._problem = self._problem, without_numbers(progress.problem)
+        if self._problem not in ("", told):
+            self.clear()
+            echo(f"audit {progress.id}: {' '.join(progress.problem.split())}", err=True)
+
+    def _print(self, line: str) -> None:
+        if not self._terminal:
             echo(line, err=True)
-        self._last = line
+            return
+        self.clear()
+        columns = shutil.get_terminal_size().columns - 1  # a line that wraps could not be replaced
+        sys.stderr.write(printable(line)[:columns])
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Remove the line from the terminal, for other output."""
+        if self._terminal:
+            sys.stderr.write("\r\x1b[K")
 
 
 def _progress_line(progress: AuditProgress) -> str:
     width = 20
-    filled = round(progress.share * width)
-    state = "starting" if progress.state == "stopped" else progress.state  # of the run before it was resumed
+    filled = int(progress.share * width)
     rate, left = progress.bytes_per_second(), progress.seconds_left()
+    bar = f"[{'#' * filled}{'.' * (width - filled)}] {progress.done:,}/{progress.chunks:,} chunks"
     parts = [
         f"audit {progress.id}",
-        f"[{'#' * filled}{'.' * (width - filled)}] {progress.done:,}/{progress.chunks:,} chunks",
-        "" if rate is None else f"{rate / 1e6:,.0f} MB/s",
-        "" if left is None else f"{left:,.0f} s left",
+        bar if progress.chunks else "",
+        "" if progress.state == "comparing" else progress.state,
+        "" if rate is None else f"{data_size(rate)}/s",
+        "" if left is None else f"{duration(left)} left",
         plural(progress.unexplained, "difference") if progress.unexplained else "",
         f"{progress.failed:,} failed" if progress.failed else "",
     ]
-    return "  ".join(part for part in parts if part) if progress.chunks else f"audit {progress.id}  {state}"
+    return "  ".join(filter(None, parts))
 
 
 def show_certificate(directory: str, whole: Mapping[str, Any]) -> None:
@@ -95,8 +125,10 @@ def show_certificate(directory: str, whole: Mapping[str, Any]) -> None:
 def summary(whole: Any) -> str:
     """Return a certificate's result in one line."""
     body = whole["body"]
-    size = (body["source_bytes"] + body["copy_bytes"]) / 1e9
-    return f"verdict {body['verdict']}: {plural(body['records'], 'record')}, {size:,.2f} GB of both logs, sha256 {whole['sha256']}"
+    size = data_size(body["source_bytes"] + body["copy_bytes"])
+    return (
+        f"verdict {body['verdict']}: {plural(body['records'], 'record')}, {size} of both logs, sha256 {whole['sha256']}"
+    )
 
 
 def _counted(one: Mapping[str, Any]) -> str:
@@ -130,9 +162,22 @@ def read_bytes(path: Path) -> bytes:
         raise ConfigError(str(path), [f"cannot be read: {error.strerror}"]) from error
 
 
-def write_certificate(path: Path, whole: Mapping[str, Any]) -> None:
-    """Write a certificate to a file. Raises SetupError."""
+def write_certificate(path: Path, whole: Mapping[str, Any], directory: str) -> None:
+    """Write a certificate to a file, whole or not at all. ``directory``: of the audit, which has it unsigned. Raises
+    SetupError."""
+    text = json.dumps(whole, indent=1) + "\n"
+    target = path.resolve()
     try:
-        path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        if target.exists() and not target.is_file():  # a pipe or a device
+            target.write_text(text, encoding="utf-8")
+            return
+        part = target.with_name(f".{target.name}.part")
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
-        raise SetupError(f"audit: writing {path}: {error.strerror}") from error
+        audit_id = whole["times"]["id"]
+        hint = f"`strait audit --resume {audit_id} --out FILE` writes it elsewhere; unsigned it is {directory}/certificate.json"
+        raise SetupError(f"audit {audit_id}: writing its certificate to {path}: {error.strerror}", hint=hint) from error

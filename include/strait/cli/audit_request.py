@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from strait.audit.certificate import signed
-from strait.cli.audit_output import read_bytes
+from strait.cli.audit_output import read_bytes, read_json
 from strait.cli.options import one_link, rate, time_ms
 from strait.config.audit import AuditJob, AuditRequest
 from strait.config.links import LinksFile, load, load_link
 from strait.config.outline import link_names
-from strait.control.audit import AuditedClusters, clusters_of, recorded_clusters, recorded_job, require_clusters
+from strait.control.audit import AuditedClusters, Ended, clusters_of, recorded_clusters, recorded_job, require_clusters
 from strait.errors import ConfigError
 
 
@@ -23,13 +23,23 @@ def require_outputs(out: Path | None, key: Path | None) -> None:
         raise ConfigError("command line", [f"--out {out} {why}"])
 
 
+def ended(home: Path, audit_id: str) -> Ended | None:
+    """Return an audit that is over, from its certificate on this host; None: there is none."""
+    directory = home / "audits" / audit_id
+    if not (directory / "certificate.json").is_file():
+        return None
+    whole = read_json(directory / "certificate.json")
+    return Ended(audit_id, whole, str(directory), whole["body"]["verdict"], whole["body"]["records"])
+
+
 def recorded(home: Path, audit_id: str) -> tuple[AuditedClusters, AuditJob]:
     """Return the clusters and the job of an audit that can be continued. Raises ConfigError."""
     clusters, job = recorded_clusters(home, audit_id), recorded_job(home, audit_id)
     if clusters is None or job is None:
         certificate = home / "audits" / audit_id / "certificate.json"
         if certificate.is_file():
-            raise ConfigError("audit", [f"{audit_id} is over; its certificate is {certificate}"])
+            hint = f"`strait audit --resume {audit_id} --out FILE` writes it to a file, signed with `--key`"
+            raise ConfigError("audit", [f"{audit_id} is over; its certificate is {certificate}"], hint=hint)
         raise ConfigError("audit", [f"this host knows no audit {audit_id!r}"], hint=f"see {home / 'audits'}")
     return clusters, job
 

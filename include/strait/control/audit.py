@@ -1,7 +1,8 @@
 """Runs audits: submits the Spark application of one, follows it to its end, and returns its certificate.
 
 The application ends with this process. If it dies, it is submitted again, and continues with the chunks that it has not
-compared yet; so does a later command for the same audit.
+compared yet; so does a later command for the same audit. It is not submitted again if it reports that a cluster does not
+answer, a permission is missing, or its files cannot be written: it has waited for that itself.
 """
 
 import json
@@ -9,7 +10,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from strait.config.cluster import Cluster
 from strait.config.links import LinksFile, Spark
 from strait.config.selecting import Selected
 from strait.errors import ConfigError, LaunchError, SetupError
+from strait.kafka.admin import Admin
 from strait.launch.base import EXIT_CONFIG, Application, Launcher, State
 from strait.launch.launchers import launcher_for
 from strait.state.audit_records import Audit
@@ -114,13 +116,18 @@ class AuditRun:
         """Run the audit to its end; None: it is over before that, and can be resumed.
 
         Raises:
-            LaunchError: its application fails repeatedly, or reports that only a change of configuration helps.
+            LaunchError: its application fails repeatedly, or reports an error that another attempt would repeat.
             SetupError: this host lacks a prerequisite.
-            ClusterUnavailable, NotAuthorized, StateError: the result is not on this host, and cannot be read from the
-                link's state.
+            ClusterUnavailable, NotAuthorized, StateError: a cluster does not answer before Spark starts; or the result is not
+                on this host, and cannot be read from the link's state.
         """
         if self.certificate() is not None:
             return self._ended()
+        self._show_progress(None)
+        for properties, name in self._read:
+            Admin(properties, name)
+        if is_over():
+            return None
         self._submit()
         ended = None
         try:
@@ -140,9 +147,25 @@ class AuditRun:
                 self._submit()
             elif application.state is State.FINISHED:
                 return self._ended()
-            self._show("audit", self.progress())
+            self._show_progress(application)
             time.sleep(_POLL_SECONDS)
         return None
+
+    @property
+    def _read(self) -> Iterator[Cluster]:
+        """Yield the clusters that are read."""
+        if self._job.request.relation != "ledger":
+            yield Cluster(self._spec.source, self._spec.source_name)
+        yield Cluster(self._spec.destination, self._spec.destination_name)
+
+    def _show_progress(self, application: Application | None) -> None:
+        """Show the progress. While Spark starts, and if the directory is not on this host, only the state is known."""
+        starts = application is None or application.state is State.SUBMITTED
+        found = self.progress()
+        if found is None or starts:
+            counts = {} if found is None else found.model_dump(include={"chunks", "done", "unexplained"})
+            found = AuditProgress(id=self._job.id, state="starting" if starts else "running", **counts)
+        self._show("audit", found)
 
     def _ended(self) -> Ended:
         """Return the result, and delete the files of the application."""
@@ -195,7 +218,9 @@ class AuditRun:
         cause = "it disappeared" if application is None else self._launcher.cause(application)
         final = application is not None and application.exit_code == EXIT_CONFIG
         if final or submissions >= _MOST_SUBMISSIONS:
-            hint = "" if final else f"resume it with `--resume {self._job.id}` once the cause is removed"
+            progress = self.progress()
+            resumes = not final or (progress is not None and progress.chunks > 0)
+            hint = f"`strait audit --resume {self._job.id}` continues it once the cause is removed" if resumes else ""
             raise LaunchError(f"audit {self._job.id}: its application ended: {cause}", hint=hint)
         self._show(f"audit: its application ended: {cause}; starting it again", None)
 

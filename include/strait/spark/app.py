@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from strait.config.app_spec import AppSpec, read_spec
-from strait.errors import ConfigError, NotAuthorized, StateError, StraitError
+from strait.errors import ClusterUnavailable, ConfigError, NotAuthorized, SetupError, StateError, StraitError
 from strait.launch import supervised
 from strait.launch.base import EXIT_CONFIG, EXIT_FAILED, EXIT_NEEDS_MORE_CORES
 from strait.launch.cause import LAST_WORDS
@@ -97,7 +97,7 @@ def _work(spec_path: Path, starting: "Future[SparkSession]", asked_to_stop: thre
     if isinstance(spec, AppSpec) and spec.audit is not None:
         try:
             audit(session, spec, spec_path, lambda: asked_to_stop.is_set() or tied_away() or stop_asked())
-        except (NotAuthorized, StateError) as error:
+        except (ClusterUnavailable, NotAuthorized, SetupError, StateError) as error:
             raise _Final(str(error)) from error
         return
     plan = wanted(spec)

@@ -1,14 +1,22 @@
-"""What an audit observes of the destination's producers, if it may not read some of the topics."""
+"""What an audit observes of both clusters: also if it may not read some topics, or others answer at their addresses."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from strait.audit import link_state, observing
 from strait.audit import observed as subject
 from strait.audit.link_state import Ends
-from strait.errors import NotAuthorized, UnsupportedRequest
-from strait.model import TopicPartition
+from strait.audit.plan import AuditedTopic, AuditPlan
+from strait.config.audit import AuditRequest, Relation
+from strait.config.cluster_identity import expected_id
+from strait.errors import ClusterUnavailable, NotAuthorized, UnsupportedRequest
+from strait.model import ClusterFacts, TopicPartition
 from strait.net.producers import ActiveProducer
+from strait.state.schema import Plan, PlannedTopic
 
 ENDS = Ends("a", {}, "b", {})
 PLACES = [TopicPartition(topic, number) for topic in ("orders", "pay") for number in range(2)]
@@ -33,3 +41,57 @@ def test_brokers_without_the_request_show_no_producers(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(subject, "active_producers", active)
     assert subject._producers(ENDS, PLACES) == {}
+
+
+@pytest.mark.parametrize(("relation", "asked"), [("map", ["of-a", "of-b"]), ("ledger", ["of-b"])])
+def test_the_topics_of_an_audit_are_looked_for_on_its_clusters_alone(
+    monkeypatch: pytest.MonkeyPatch, relation: Relation, asked: list[str]
+) -> None:
+    """Whatever answers at their addresses by now: brokers of old versions have no topic IDs."""
+    found = []
+
+    def admin(properties: Mapping[str, str], cluster: str) -> SimpleNamespace:
+        found.append(expected_id(properties))
+        return SimpleNamespace(observe=lambda _: ClusterFacts(cluster, "", {}))
+
+    monkeypatch.setattr(observing, "Admin", admin)
+    plan = AuditPlan(
+        id="x", link="l", request=AuditRequest(relation=relation), source="a", destination="b", source_cluster="of-a",
+        destination_cluster="of-b", topics=(AuditedTopic(topic="t", copy_topic="t"),), planned_at_ms=1,
+    )  # fmt: skip
+    observing.require_same_topics(ENDS, plan)
+    assert found == asked
+
+
+PLAN = Plan(
+    link="l", group="default", version=1, producer_id=7, slots=1, published_at_ms=1,
+    topics=(PlannedTopic(source="t", destination="t", source_id="s", destination_id="d", slots=(0,)),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("plans", "said"),
+    [
+        ({"default": PLAN}, "its state is on its source, cluster a, and not on its destination, cluster b (exchange "),
+        ({}, "has no plan with topics (run `strait apply l`)"),
+        (None, "has no plan with topics (run `strait apply l`)"),
+    ],
+    ids=["exchanged", "new", "away"],
+)
+def test_exchanged_addresses_are_named_and_not_to_be_applied(
+    monkeypatch: pytest.MonkeyPatch, plans: Mapping[str, Plan] | None, said: str
+) -> None:
+    class Reader(nullcontext[Any]):
+        def __init__(self, _: object, cluster: str, link: str, *, follow: object) -> None:
+            super().__init__(self)
+            assert (cluster, link) == ("a", "l")
+            self.plans = plans or {}
+
+        def catch_up(self) -> None:
+            if plans is None:
+                raise ClusterUnavailable("a", "away")
+
+    monkeypatch.setattr(link_state, "StateReader", Reader)
+    error = link_state.no_plan(ENDS, "l")
+    assert f"link l: {said}" in str(error)
+    assert ("do not run `strait apply`" in str(error)) == bool(plans)

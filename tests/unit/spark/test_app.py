@@ -1,5 +1,6 @@
 """How the application ends."""
 
+import threading
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from strait.config.app_spec import AppSpec
+from strait.config.audit import AuditJob, AuditRequest
+from strait.errors import ClusterUnavailable, NotAuthorized, SetupError, StateError, StraitError
 from strait.launch import supervised
-from strait.launch.base import EXIT_FAILED
+from strait.launch.base import EXIT_CONFIG, EXIT_FAILED
 from strait.spark import app
 
 
@@ -28,6 +32,32 @@ def test_a_defect_ends_as_a_failure_with_its_cause_and_its_traceback(tmp_path: P
     assert app.run(tmp_path / "spec.json", session) == EXIT_FAILED
     assert capsys.readouterr().err.splitlines()[-1] == "strait: ZeroDivisionError: no number"
     assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ClusterUnavailable("a", "away"), NotAuthorized("a", "denied"), SetupError("disk full"), StateError("unreadable")],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_audit_is_not_started_again_for_what_it_has_waited_for(monkeypatch, error: StraitError) -> None:
+    """Its operator waits: Spark would start four times, which only delays the error."""
+
+    def audit(*_: object) -> None:
+        raise error
+
+    clusters = {"source_name": "a", "source": {}, "destination_name": "b", "destination": {}}
+    spec = AppSpec(
+        link="", group="audit", slots=1, slot_memory_bytes=1 << 20, ledger_seconds=60, ledger_dir="", checkpoint_dir="",
+        audit=AuditJob(id="x", directory="/results", request=AuditRequest()), **clusters,
+    )  # fmt: skip
+    session: Future[SparkSession] = Future()
+    session.set_result(None)  # type: ignore[arg-type]
+    monkeypatch.setattr(app, "read_spec", lambda _: spec)
+    monkeypatch.setattr(app.yarn, "copy_of", lambda _: "application")
+    monkeypatch.setattr(app.yarn, "on_yarn", lambda: False)
+    monkeypatch.setattr(app.supervised, "begin", lambda: True)
+    monkeypatch.setattr(app, "audit", audit)
+    assert app._run(Path("spec.json"), session, threading.Event()) == EXIT_CONFIG
 
 
 class Starts:
