@@ -137,7 +137,7 @@ _TEXTS = {
         Kind.SKIPPED,
     ),
     Reason.NO_NAME: _Text(
-        "The link's `naming` gives the topic no destination name, one that Kafka does not allow, or that of another "
+        "The link's `naming` gives the topic no destination name, one that Kafka does not allow or Strait reserves, or that of another "
         "topic, so it is not copied.",
         "Correct `naming` as the detail shows, or set `naming` in a rule for the topic; copying starts with the "
         "next plan.",

@@ -7,12 +7,10 @@ from strait.config.patterns import FirstMatch, expanded, once_for_each
 from strait.config.route_names import is_route, topic_of
 from strait.config.routes import route_of, routes_of
 from strait.config.rules import rule_of
+from strait.config.topic_names import STATE_PREFIX, is_never_copied
 
-STATE_PREFIX = "strait."
 PRODUCERS_TOPIC = "strait.producers"
 """Compacted, one on each cluster that links write to; key: producer ID, value: its registration."""
-_LONGEST = 249
-_LEGAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
 class Names:
@@ -72,16 +70,6 @@ class Names:
 @once_for_each
 def _first_rule(naming: Naming) -> FirstMatch:
     return FirstMatch("naming.rules.{}.match", tuple(rule.match for rule in naming.rules))
-
-
-def why_illegal(topic: str) -> str | None:
-    """Return why Kafka allows no topic of this name; None if it does."""
-    if topic in ("", ".", ".."):
-        return "it is not an allowed name"
-    if len(topic) > _LONGEST:
-        return f"it has {len(topic)} characters, more than {_LONGEST}"
-    strange = sorted(set(topic) - _LEGAL)
-    return f"it has characters other than letters, digits, `.`, `_` and `-`: {' '.join(strange)}" if strange else None
 
 
 def plan_topic(link: str) -> str:
@@ -192,11 +180,6 @@ def application_of(link: str, pool: str | None, group: str, *, standby: bool = F
 def pool_application_name(pool: str, *, standby: bool = False) -> str:
     """Return the name of a pool's Spark application. ``standby``: of the one that waits to take over."""
     return application_name("pool", pool, standby=standby)
-
-
-def is_never_copied(topic: str) -> bool:
-    """Return whether the topic is Kafka's own or Strait's own."""
-    return topic.startswith(("__", STATE_PREFIX))
 
 
 def is_internal(topic: str) -> bool:

@@ -10,6 +10,7 @@ from strait.config.links import Link
 from strait.config.patterns import FirstMatch, once_for_each
 from strait.config.route_names import is_route, topic_of
 from strait.config.routes import route_of
+from strait.config.topic_names import is_never_copied
 from strait.config.topics import Naming, Rule, Topics
 from strait.errors import ConfigError
 from strait.reasons import Reason
@@ -47,7 +48,7 @@ def why_not(topics: Topics, name: str, *, internal: bool = False) -> Why | None:
             return Why(Reason.NOT_SELECTED, f"the rule of topic {name} has no such route")
     if name not in lists.include and lists.regex(name) is None:
         return Why(Reason.NOT_SELECTED, "neither `topics.include` nor `topics.regex` matches")
-    if internal or naming.is_never_copied(name):
+    if internal or is_never_copied(name):
         return Why(Reason.EXCLUDED, "internal topic; never replicated")
     if naming.is_internal(name) and not topics.internal:
         return Why(Reason.EXCLUDED, "internal topic, and `topics.internal` is false")

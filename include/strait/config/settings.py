@@ -35,11 +35,3 @@ class Settings(BaseModel):
     """Base of every configuration block: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, serialize_by_alias=True)
-
-
-def check_replacement(pattern: str, replacement: str) -> None:
-    r"""Raise ValueError if the replacement does not fit the expression, such as `\2` for one with a single group."""
-    try:
-        regex.sub(f"(?:{pattern})|", replacement, "")  # the empty alternative always matches, so the template is parsed
-    except (regex.error, IndexError) as error:
-        raise ValueError(f"{replacement!r} does not fit {pattern!r}: {error}") from None

@@ -14,9 +14,9 @@ from strait.config.settings import (
     Regex,
     Settings,
     TopicName,
-    check_replacement,
 )
 from strait.config.start_offset import Start, Until
+from strait.config.topic_names import check_name, check_replacement
 from strait.config.transform import Transform
 from strait.config.validation import did_you_mean
 
@@ -159,7 +159,7 @@ class Rule(Settings):
                 "naming: does not apply to a rule with `transform.route`, whose routes name the destination topics"
             )
         for route in routes:
-            check_replacement(self.match, route.to)
+            check_name(self.match, route.to)
         return self
 
 

@@ -118,6 +118,11 @@ class Fields(Settings):
         ]
         names = list(self.rename.values())
         problems += [f"rename: two fields become {name!r}" for name in sorted(set(names)) if names.count(name) > 1]
+        problems += [
+            f"rename: {name!r} becomes {new!r}, which `set` makes, too"
+            for name, new in self.rename.items()
+            if new in self.set and new not in self.rename
+        ]
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -199,6 +204,14 @@ class Transform(Settings):
             f"route.{number}.when: {WHY_NOT_IN_WHERE}"
             for number, route in enumerate(self.route)
             if route.when is not None and uses_secret(route.when)
+        ]
+        made = {"key": self.key, "value": self.value} | {
+            f"fields.set.{name}": text for name, text in (self.fields.set.items() if self.fields else ())
+        }
+        problems += [
+            f"{key}: uses `secret`, and `secrets` names none"
+            for key, text in made.items()
+            if text is not None and not self.secrets and uses_secret(text)
         ]
         problems += self._problems_of_avro()
         problems += [

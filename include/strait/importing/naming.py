@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from pydantic import TypeAdapter, ValidationError
 
-from strait.config.settings import Regex, check_replacement
+from strait.config.settings import Regex
+from strait.config.topic_names import check_replacement
 from strait.importing.draft import Flow, Given, Weight
 
 _ROUTER = "RegexRouter"

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
 
-from strait.config import naming
 from strait.config.cluster_identity import require_expected
 from strait.config.route_names import in_layers
+from strait.config.topic_names import STATE_PREFIX
 from strait.errors import ClusterUnavailable
 from strait.kafka.clients import Watch, ask, make_consumer
 from strait.kafka.translate import unreadable
@@ -135,7 +135,7 @@ def read_ranges(
     if not left:
         return
     watch = Watch(cluster)
-    consumer = _make_consumer(properties, watch, naming.STATE_PREFIX.rstrip("."), committed=committed)
+    consumer = _make_consumer(properties, watch, STATE_PREFIX.rstrip("."), committed=committed)
     try:
         consumer.assign([TopicPartition(*place, ranges[place][0]) for place in left])
         deadline = time.monotonic() + _SECONDS

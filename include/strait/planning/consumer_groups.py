@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from strait.config import naming
+from strait.config.topic_names import STATE_PREFIX
 from strait.model import TopicPartition
 from strait.planning.status.words import word
 from strait.state.translation import Fit, Translation
@@ -166,7 +166,7 @@ class GroupStatus:
     def note(self) -> str:
         """Why the group as a whole is not synchronized; "" if it is."""
         if reserved(self.group):
-            return f"names that begin with {naming.STATE_PREFIX} are reserved, so it is not synchronized"
+            return f"names that begin with {STATE_PREFIX} are reserved, so it is not synchronized"
         if not self.selected:
             return self.left_out or "the link's consumer_groups do not select it"
         if self.destination.kind and (self.source.kind == SHARE) != (self.destination.kind == SHARE):
@@ -250,7 +250,7 @@ def can_move(name: str, group: GroupOnCluster) -> bool:
 
 def reserved(name: str) -> bool:
     """Return whether the group has a name of those that are reserved for Strait."""
-    return name.startswith(naming.STATE_PREFIX)
+    return name.startswith(STATE_PREFIX)
 
 
 def status_of(

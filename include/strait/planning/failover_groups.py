@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from strait.config import naming
+from strait.config.topic_names import STATE_PREFIX
 from strait.planning.consumer_groups import GroupStatus, OffsetState, reserved
 from strait.planning.failover import Check, Verdict
 from strait.state.group_sync_records import GroupSyncReport
@@ -64,7 +64,7 @@ def _not_moved(statuses: Sequence[GroupStatus]) -> list[str]:
         )
     if names:
         begin = plural(len(names), "group whose name begins", "groups whose names begin")
-        parts.append(f"not moved: {begin} with {naming.STATE_PREFIX}: {listed(names)}")
+        parts.append(f"not moved: {begin} with {STATE_PREFIX}: {listed(names)}")
     return parts
 
 

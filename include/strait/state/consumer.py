@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer
 
-from strait.config import naming
+from strait.config.topic_names import STATE_PREFIX
 from strait.kafka.clients import STATE_ANSWER_MS, Watch, make_consumer
 
 _FETCHED_AHEAD_KIB = 8 << 10  # by default 64 MiB, in every slot
@@ -16,7 +16,7 @@ def state_consumer(properties: Mapping[str, str], watch: Watch, name: str) -> Co
     return make_consumer(
         properties,
         watch,
-        group_id=f"{naming.STATE_PREFIX}{name}.state",  # required by librdkafka, not used
+        group_id=f"{STATE_PREFIX}{name}.state",  # required by librdkafka, not used
         isolation_level="read_committed",
         enable_partition_eof=True,
         auto_offset_reset="error",  # deleted records must be detected, not skipped

@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Me
 
 from strait.config import naming
 from strait.config.app_spec import AppSpec
+from strait.config.topic_names import STATE_PREFIX
 from strait.errors import ConfigError, StraitError
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_consumer
 from strait.kafka.translate import unreadable
@@ -87,7 +88,7 @@ class Presence:
         consumer = make_consumer(
             self._spec.destination,
             self._watch,
-            group_id=f"{naming.STATE_PREFIX}{self._spec.link}.state",  # required by librdkafka, not used
+            group_id=f"{STATE_PREFIX}{self._spec.link}.state",  # required by librdkafka, not used
             auto_offset_reset="latest",
             enable_partition_eof=True,
             socket_timeout_ms=STATE_ANSWER_MS,

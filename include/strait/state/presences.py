@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition as Place
 
 from strait.config import naming
 from strait.config.app_spec import Seat
+from strait.config.topic_names import STATE_PREFIX
 from strait.errors import StateError, StraitError
 from strait.kafka.admin import Admin
 from strait.kafka.clients import STATE_ANSWER_MS, Rotation, Watch, make_consumer
@@ -135,7 +136,7 @@ class Presences:
             self._consumer = make_consumer(
                 self._properties,
                 self._watch,
-                group_id=f"{naming.STATE_PREFIX}{self._name}.state",  # required by librdkafka, not used
+                group_id=f"{STATE_PREFIX}{self._name}.state",  # required by librdkafka, not used
                 auto_offset_reset="latest",
                 enable_partition_eof=True,
                 socket_timeout_ms=STATE_ANSWER_MS,

@@ -81,6 +81,9 @@ def test_the_whole_block_reaches_the_plan() -> None:
         ({"format": SCHEMA, "fields": {}}, "set `set`, `drop` or `rename`"),
         ({"format": SCHEMA, "fields": {"drop": ["a"], "set": {"a": "1"}}}, "'a' is in `set`, too"),
         ({"format": SCHEMA, "fields": {"rename": {"a": "c", "b": "c"}}}, "two fields become 'c'"),
+        ({"format": SCHEMA, "fields": {"set": {"b": "1"}, "rename": {"a": "b"}}}, "'a' becomes 'b', which `set` makes"),
+        ({"key": "sha2(concat(secret.salt, key), 256)"}, "key: uses `secret`, and `secrets` names none"),
+        ({"format": SCHEMA, "fields": {"set": {"email": "secret.salt"}}}, "fields.set.email: uses `secret`"),
         ({"format": SCHEMA, "fields": {"drop": ["a"]}, "value": "key"}, "set one of them"),
         ({"where": "true", "malformed": "quarantine"}, "needs `format`"),
         ({"where": "true", "secrets": {"salt": "plain"}}, "never the secret itself"),
@@ -121,6 +124,29 @@ def test_routes_name_the_destination_topics_instead_of_naming() -> None:
         Rule.model_validate_json(
             json.dumps({"match": ".*", "transform": routes, "naming": {"policy": "prefix", "prefix": "p."}})
         )
+
+
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [
+        ("a b", "' '"),
+        (" ", "' '"),
+        ("..", "not an allowed name"),
+        ("a→b", "'→'"),
+        ("x" * 250, "250 characters"),
+        (r"\1.ä", "'ä'"),
+        (r"\1\n", r"'\\\\'"),
+        ("strait.a-to-b.map", "state topics"),
+        (r"strait.\1.map", "state topics"),
+        ("__consumer_offsets", "Kafka's own"),
+        (r"\2", "invalid group reference"),
+        (r"\g<name>", "unknown group"),
+    ],
+)
+def test_a_route_goes_to_a_topic_that_there_can_be(to: str, why: str) -> None:
+    transform = {"route": [{"when": "true", "to": to}, {"to": "rest"}]}
+    with pytest.raises(ValidationError, match=why):
+        Rule.model_validate_json(json.dumps({"match": "(a.*)", "transform": transform}))
 
 
 def test_a_transformation_without_routes_is_written_and_identified_as_before() -> None:

@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strait.config.links import Link, Topics
-from strait.config.naming import Names, why_illegal
+from strait.config.naming import Names
 from strait.config.selecting import selects
+from strait.config.topic_names import why_illegal
 from strait.errors import ConfigError
 from strait.model import TopicFacts
 from strait.planning.topics.selection import CameBack, Selection

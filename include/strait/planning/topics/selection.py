@@ -9,6 +9,7 @@ from strait.config.links import Link
 from strait.config.route_names import is_route, topic_of
 from strait.config.routes import routes_of
 from strait.config.selecting import selects, why_not
+from strait.config.topic_names import is_never_copied, why_illegal
 from strait.errors import ConfigError
 from strait.model import TopicFacts
 from strait.planning.topics.unapproved import NOTHING, Unapproved
@@ -116,7 +117,7 @@ def select(
     skipped += collisions
     if shared_cluster_id is not None:
         _refuse_cycles(link_name, names)
-        originals = naming.Names(link).sources(name for name in source if not naming.is_never_copied(name))
+        originals = naming.Names(link).sources(name for name in source if not is_never_copied(name))
         origins = {name: originals.get(topic_of(name), name) for name in names}
         copies = [name for name, origin in origins.items() if topic_of(origin) != topic_of(name)]
         onto_itself = [name for name, target in names.items() if target == topic_of(name) and is_route(name)]
@@ -159,7 +160,7 @@ def _named(link: Link, topic: str, came_back: CameBack, *, new: bool) -> str | S
         return Skip(topic, Reason.NO_NAME, f"two routes of topic {there} go to {name}")
     if name is None:
         return Skip(topic, Reason.NO_NAME, "no `naming.rules` entry matches, and `otherwise` is `refuse`")
-    why = naming.why_illegal(name)
+    why = why_illegal(name)
     if why is not None:
         return Skip(topic, Reason.NO_NAME, f"its destination topic {name!r} would be invalid: {why}")
     return name
