@@ -140,6 +140,10 @@ def test_values_may_use_secrets(rows: DataFrame) -> None:
         (TopicTransform(json_schema=SCHEMA, drop_fields=("x",)), "the schema has no field x"),
         (TopicTransform(json_schema="a INT", drop_fields=("a",)), "no field is left"),
         (TopicTransform(json_schema="a INT, b INT", rename_fields={"a": "b"}), "two fields become b"),
+        (
+            TopicTransform(json_schema="email STRING", set_fields={"Email": "'x'"}),
+            "Email would be added beside the schema's email",
+        ),
         (TopicTransform(json_schema="a INT", set_fields={"a": "rand()"}), "fields.set.a: Rand"),
         (TopicTransform(where="v.id = 1"), "v"),
         (TopicTransform(where="secret.salt = 'x'"), "secret"),

@@ -19,6 +19,7 @@ from strait.model import TopicPartition
 from strait.planning.plan.planner import Proposal
 from strait.planning.review.preview import Content, Preview, Previewed
 from strait.planning.topics.identity import Change
+from strait.planning.topics.selection import Skip
 from strait.state.link_handle import LinkHandle
 from strait.state.transform import TopicTransform
 from strait.text import plural
@@ -64,14 +65,16 @@ def preview(
         if found.refused
         else [_previewed(*pair, first, values) for pair in zip(samples, found.results, strict=True)],
         found.refused,
-        list(dict.fromkeys(f"{item.reason}: {item.detail}" for item in _halted(proposal, topic))),
+        list(dict.fromkeys(f"{item.reason}: {item.detail}" for item in _not_copied(proposal, topic))),
         list(first.secrets),
         [one.destination for one in routes],
     )
 
 
-def _halted(proposal: Proposal, topic: str) -> Iterator[Change]:
-    return (change for place, change in proposal.survey.halted.items() if topic_of(place.topic) == topic)
+def _not_copied(proposal: Proposal, topic: str) -> Iterator[Change | Skip]:
+    """Yield why the topic, or a route of it, is not copied."""
+    yield from (change for place, change in proposal.survey.halted.items() if topic_of(place.topic) == topic)
+    yield from (skip for skip in proposal.survey.selection.skipped if topic_of(skip.topic) == topic)
 
 
 def _previewed(sample: Sample, result: Result, transform: TopicTransform, values: Values | None) -> Previewed:

@@ -215,11 +215,24 @@ def _value(rows: DataFrame, transform: TopicTransform) -> str:
         if new in made:
             raise Refused(f"fields: two fields become {new}")
         given = transform.set_fields.get(name)
-        made[new] = f"v.`{name}`" if given is None else _checked(rows, transform, f"fields.set.{name}", given, DataType)
+        if given is not None:
+            made[new] = _checked(rows, transform, f"fields.set.{name}", given, DataType)
+        else:
+            made[new] = "v.`{}`".format(name.replace("`", "``"))
     if not made:
         raise Refused("fields: no field is left")
-    struct = ", ".join(f"'{name}', {content}" for name, content in made.items())
+    kept = {name.lower(): name for name in fields if name in made and name not in transform.set_fields}
+    if added := next((name for name in made if name not in fields and name.lower() in kept), None):
+        raise Refused(
+            f"fields: {added} would be added beside the schema's {kept[added.lower()]}, which it does not change"
+        )
+    struct = ", ".join(f"{_text(name)}, {content}" for name, content in made.items())
     return f"CASE WHEN value IS NOT NULL THEN to_json(named_struct({struct})) END"
+
+
+def _text(name: str) -> str:
+    """Return the name as a literal."""
+    return "'{}'".format(name.replace("\\", "\\\\").replace("'", "\\'"))
 
 
 def _avro_fields(rows: DataFrame, transform: TopicTransform) -> str:
