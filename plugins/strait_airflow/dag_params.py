@@ -63,6 +63,7 @@ def failover_params(links: tuple[str, ...]) -> Params:
         "timeout_minutes": Param(10, type="number", minimum=0.1, maximum=30, description="For each step."),
         "accept_inexact": Param(False, type="boolean", description="Although groups would not continue exactly."),
         "accept_tail": Param(False, type="boolean", description="Although the reverse link is behind."),
+        "accept_transformed": Param(False, type="boolean", description="Although a rule transforms records."),
         "include_moved": Param(False, type="boolean", description="Also groups that consumed there before."),
         "even_if_source_answers": Param(False, type="boolean", description="Of an unplanned failover."),
         "unfence": Param(False, type="boolean", description="Only remove the ACLs of the last failover."),

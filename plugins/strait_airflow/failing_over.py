@@ -45,6 +45,7 @@ def fail_over(asked: Mapping[str, Any], by: str) -> str:
         timeout_seconds=60.0 * asked["timeout_minutes"],
         accept_inexact=("*",) if asked["accept_inexact"] else (),
         accept_tail=asked["accept_tail"],
+        accept_transformed=asked["accept_transformed"],
         include_moved=asked["include_moved"],
         even_if_source_answers=asked["even_if_source_answers"],
         wave=wave,

@@ -120,6 +120,7 @@ class StraitFailoverOperator(_LinkOperator):
         timeout_minutes: float = 10,
         accept_inexact: bool = False,
         accept_tail: bool = False,
+        accept_transformed: bool = False,
         include_moved: bool = False,
         even_if_source_answers: bool = False,
         reason: str = "",
@@ -136,6 +137,7 @@ class StraitFailoverOperator(_LinkOperator):
         self.accepted = {
             "accept_inexact": accept_inexact,
             "accept_tail": accept_tail,
+            "accept_transformed": accept_transformed,
             "include_moved": include_moved,
             "even_if_source_answers": even_if_source_answers,
         }

@@ -468,7 +468,8 @@ def test_a_failover_is_rehearsed_and_then_done_by_the_dag_task(link, clusters):
     """All that it takes is in the DAG's Params; a step that does not hold fails the task with one line."""
     asked = {"link": link, "kind": "planned", "dry_run": True, "fence": [], "quiet_seconds": 0.5, "timeout_minutes": 1}
     asked |= dict.fromkeys(
-        ("accept_inexact", "accept_tail", "include_moved", "even_if_source_answers", "unfence"), False
+        ("accept_inexact", "accept_tail", "accept_transformed", "include_moved", "even_if_source_answers", "unfence"),
+        False,
     )
     asked |= {"reason": "to see", "topics": [], "groups": []}
     control.apply(link)

@@ -66,6 +66,13 @@ AcceptTailOption = Annotated[
         help="Go on although the link that copies the other way has not copied all that the destination has.",
     ),
 ]
+AcceptTransformedOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-transformed",
+        help="Go on although a rule's `transform` filters, changes or divides records, so that the destination has others than the source.",
+    ),
+]
 TopicsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -126,6 +133,7 @@ def failover(
         ),
     ] = False,
     accept_tail: AcceptTailOption = False,
+    accept_transformed: AcceptTransformedOption = False,
     history: Annotated[bool, typer.Option("--history", help="List the link's failovers, with their reports.")] = False,
     reason: ReasonOption = "",
     by: ByOption = "",
@@ -160,6 +168,7 @@ def failover(
         timeout_seconds=timeout,
         accept_inexact=tuple(accept_inexact or ()),
         accept_tail=accept_tail,
+        accept_transformed=accept_transformed,
         include_moved=include_moved,
         even_if_source_answers=even_if_source_answers,
         wave=wave,
@@ -187,6 +196,7 @@ def failback(
     timeout: TimeoutOption = 600.0,
     accept_inexact: AcceptInexactOption = None,
     accept_tail: AcceptTailOption = False,
+    accept_transformed: AcceptTransformedOption = False,
     reason: ReasonOption = "",
     by: ByOption = "",
     output: OutputOption = Output.TABLE,
@@ -208,6 +218,7 @@ def failback(
         accept_inexact=accept_inexact,
         include_moved=True,
         accept_tail=accept_tail,
+        accept_transformed=accept_transformed,
         reason=reason,
         by=by,
         output=output,

@@ -95,6 +95,8 @@ def export(
     alias = None if mirus else cluster or of.settings.naming.alias or of.source.name
     owner = connector or (name if mirus or form in (Format.MIRUS, Format.MIRUS_JSON) else MM2_CONNECTOR)
     if to_connect is None:
+        if form not in (Format.CSV, Format.JSON):
+            hand_over.require_untransformed(of)
         found = hand_over.positions(of)
     else:
         place = _cluster(of, on).name

@@ -6,13 +6,14 @@ offsets.to_destination([(TopicPartition("orders", 3), 1_200)])
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from strait.config.route_names import is_route, place_of, topic_of
 from strait.config.validation import did_you_mean
-from strait.consumer_groups.translating import Known, lowest_of_routes, translation
+from strait.consumer_groups.translating import Known, lowest_of_routes, translation, untouched_routes
 from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
@@ -76,12 +77,17 @@ class Offsets:
 
     def back_to_source(self, group: str) -> list[Translation]:
         """Return the source's offset for each offset that a group has committed on the destination. Of a topic that is divided,
-        the lowest of its routes: the group would skip records of one of them otherwise.
+        the lowest of its routes: the group would skip records of one of them otherwise. Of a route on which it has committed
+        nothing, it has consumed nothing.
 
         Raises (besides): ConfigError if it has committed none for a topic of this link.
         """
-        found = self.to_source(self.committed(group, on_destination=True).items())
-        return lowest_of_routes(found, {copy: topic for topic, copy in self.topics().items()})
+        committed, sources = self.committed(group, on_destination=True), {c: t for t, c in self.topics().items()}
+        found = self.to_source(committed.items())
+        untouched = self.to_source((place, 0) for place in untouched_routes(committed, sources))
+        none = "the group has committed no offset there; the result is that of its first record"
+        found += [replace(one, detail="; ".join(filter(None, (none, one.detail)))) for one in untouched]
+        return lowest_of_routes(found, sources)
 
     def topics(self) -> dict[str, str]:
         """Return the topics that the link replicates: name on the source -> name on the destination."""

@@ -1,9 +1,9 @@
 """Groups' translated offsets, committed on the destination under other names, read back and deleted: a rehearsal of a
 failover that does not touch any group in use."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from strait.config import naming
+from strait.config.topic_names import STATE_PREFIX
 from strait.model import TopicPartition
 from strait.net import consumer_groups as net
 from strait.net import error_policy
@@ -21,7 +21,7 @@ def try_shadow_groups(link: LinkHandle, statuses: Sequence[GroupStatus]) -> tupl
     """Return how many groups were tried, and the offsets that were not committed or not read back as committed. Raises
     ClusterUnavailable, NotAuthorized."""
     wanted = {
-        f"{naming.STATE_PREFIX}{link.name}.rehearsal.{status.group}": {
+        f"{STATE_PREFIX}{link.name}.rehearsal.{status.group}": {
             item.target: net.Committed(item.to_offset, "") for item in status.offsets if item.to_offset is not None
         }
         for status in statuses
@@ -66,14 +66,16 @@ def with_refusals(link: LinkHandle, statuses: Sequence[GroupStatus]) -> list[Gro
 
 
 def next_places(
-    statuses: Sequence[GroupStatus], most: int
+    statuses: Sequence[GroupStatus], most: int, *, without: Collection[str] = ()
 ) -> list[tuple[str, TopicPartition, int, TopicPartition, int]]:
     """Return (group, source partition, its offset, destination partition, its offset) of up to ``most`` offsets that
-    translate exactly, each partition once."""
+    translate exactly, each partition once. ``without``: topics to skip."""
     found: dict[TopicPartition, tuple[str, TopicPartition, int, TopicPartition, int]] = {}
     for status in statuses:
         for item in status.offsets if not status.note else ():
             place = TopicPartition(item.topic, item.partition)
-            if item.to_offset is not None and item.fit == "exact" and place not in found and len(found) < most:
+            if item.topic in without or place in found or len(found) >= most:
+                continue
+            if item.to_offset is not None and item.fit == "exact":
                 found[place] = status.group, place, item.offset, item.target, item.to_offset
     return list(found.values())

@@ -1,6 +1,6 @@
 """Translates offsets of one partition with its offset map, its newest report and the log ends of both sides. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -74,6 +74,22 @@ def translation(place: TopicPartition, offset: int, known: Known, *, reverse: bo
     return made
 
 
+def untouched_routes(committed: Collection[TopicPartition], sources: Mapping[str, str]) -> list[TopicPartition]:
+    """Return the destination partitions in which a group has committed nothing, of routes of source partitions of which it has
+    committed an offset on another route. ``sources``: as in `lowest_of_routes`."""
+    routes: dict[str, list[str]] = {}
+    for copy, name in sources.items():
+        if is_route(name):
+            routes.setdefault(topic_of(name), []).append(copy)
+    beside = {
+        place._replace(topic=copy)
+        for place in committed
+        if is_route(sources.get(place.topic, ""))
+        for copy in routes[topic_of(sources[place.topic])]
+    }
+    return sorted(beside - set(committed))
+
+
 def lowest_of_routes(found: Iterable[Translation], sources: Mapping[str, str]) -> list[Translation]:
     """Return a group's offsets on the source. The routes of one partition get the lowest offset of them; none if that of a
     route is unknown.
@@ -95,7 +111,7 @@ def lowest_of_routes(found: Iterable[Translation], sources: Mapping[str, str]) -
         if low is one or low.to_offset == one.to_offset:
             return one
         detail = f"the lowest of its routes, that of {low.topic}; this one alone: {one.to_offset}, {one.fit}"
-        return replace(one, to_offset=low.to_offset, fit=low.fit, detail=detail)
+        return replace(one, to_offset=low.to_offset, fit=low.fit, detail="; ".join(filter(None, (one.detail, detail))))
 
     return list(map(merged, found))
 

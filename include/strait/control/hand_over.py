@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from strait.config.route_names import is_route, topic_of
+from strait.config.route_names import topic_of
 from strait.consumer_groups.offsets import Offsets
 from strait.control.copy_ends import ends_of, look_at_copies
 from strait.control.move_in import GROWTH_SECONDS
@@ -25,6 +25,7 @@ from strait.model import TopicPartition
 from strait.net.cluster_facts import await_topic_everywhere
 from strait.planning.topics.move_in import Match
 from strait.state.link_handle import ConfiguredLink
+from strait.state.planned_pairs import runs_about
 from strait.state.positions import ConnectOffset, Position, connect_record, read_connect
 from strait.state.schema import Plan
 from strait.state.translation import Fit
@@ -131,15 +132,14 @@ def hand_over(link: ConfiguredLink, topic: str, owner: Owner, *, on: str, dry_ru
         on: the cluster of the offsets topic.
 
     Raises:
-        ConfigError: the link copies, or a position is not certain; nothing was written.
+        ConfigError: the link copies, transforms records, or a position is not certain; nothing was written.
         ClusterUnavailable, NotAuthorized, StateError
     """
+    require_untransformed(link)
     _require_at_rest(link.name, Offsets(link).plans().values())
     source, destination = link.admin("source"), link.admin("destination")
     at = time.monotonic()
     found = positions(link)
-    if divided := next((item.topic for item in found if is_route(item.topic)), None):
-        raise ConfigError(f"link {link.name}", [f"topic {topic_of(divided)} is divided, which no other tool continues"])
     certain = _certain(link.name, found, source, destination)
     time.sleep(max(0.0, at + GROWTH_SECONDS - time.monotonic()))
     ends = ends_of(destination, [TopicPartition(item.destination, item.partition) for item in certain])
@@ -156,6 +156,26 @@ def hand_over(link: ConfiguredLink, topic: str, owner: Owner, *, on: str, dry_ru
     if not dry_run:
         _write(link.file.clusters[on], on, topic, owner, certain, there)
     return certain
+
+
+def require_untransformed(link: ConfiguredLink) -> None:
+    """Raise ConfigError if a destination topic has records that a rule has made: a tool that continues would add the source's
+    own to them."""
+    with link.state("plan", "map") as state:
+        state.catch_up()
+        planned = [topic for plan in state.plans.values() for topic in plan.topics]
+        made = (
+            topic.source
+            for topic in planned
+            for number in range(len(topic.slots))
+            if any(run.transform for run in runs_about(state.runs.get((topic.source, number), ()), topic))
+        )
+        names = sorted(
+            {*map(topic_of, made), *(topic_of(name) for plan in state.plans.values() for name in plan.transformed)}
+        )
+    if names:
+        text = f"a rule's `transform` makes the records of topic {names[0]}; another tool would copy them as they are on the source"
+        raise ConfigError(f"link {link.name}", [text], hint="take the topic out of the link first")
 
 
 def _require_at_rest(link: str, plans: Iterable[Plan]) -> None:

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from strait.config import naming
 from strait.config.groups import DEFAULT_GROUP
+from strait.config.rules import rule_of
 from strait.config.selecting import selects
 from strait.control.copy_ends import Found, ends_of, look_at_copies
 from strait.control.registration import producer_id_of, register_moved_in
@@ -203,11 +204,25 @@ class MoveIn:
     def _chosen(self, stored: Positions, topics: Collection[str], *, complete: bool) -> dict[str, Pair]:
         named = {place.topic for place in stored}
         wanted = set(topics) or {topic for topic in named if selects(self._link.topics, topic)}
+        made = [topic for topic in sorted(wanted) if self._transforms(topic)]
+        if made:
+            raise ConfigError(
+                f"link {self._name}",
+                [
+                    f"topic {topic}: its rule has `transform`, which made none of the other tool's records"
+                    for topic in made
+                ],
+                hint="copy it into a new destination topic by Strait alone, and leave it out here with `--topic`",
+            )
         names = naming.Names(self._link)
         if complete and not topics:
             there = self._destination.observe(lambda _: False).topics
             on_source = self._source.observe(lambda _: False).topics
-            wanted |= {one for one in on_source if selects(self._link.topics, one) and names.destination(one) in there}
+            wanted |= {
+                one
+                for one in on_source
+                if selects(self._link.topics, one) and names.destination(one) in there and not self._transforms(one)
+            }
         if not wanted:
             listed = ", ".join(sorted(named)[:5]) or "none"
             raise ConfigError(
@@ -216,6 +231,9 @@ class MoveIn:
                 hint="add them to `topics`, or name them with `--topic`",
             )
         return self._pairs({topic: names.destination(topic) or "" for topic in sorted(wanted)})
+
+    def _transforms(self, topic: str) -> bool:
+        return rule_of(self._link.topics, topic).transform is not None
 
     def _pairs(self, names: Mapping[str, str]) -> dict[str, Pair]:
         source = self._source.observe(names.__contains__, ("cleanup.policy",))

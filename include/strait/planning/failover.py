@@ -1,9 +1,10 @@
 """Results of the steps of a failover, derived from observations. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from strait.config.route_names import place_of
 from strait.model import TopicAcl, TopicPartition
 from strait.planning.status.figures import records_behind
 from strait.planning.status.rows import PartitionStatus
@@ -58,7 +59,6 @@ def copying(
     patient: bool = False,
     wave: Wave = WHOLE_LINK,
     moved: Collection[str] = (),
-    transformed: Collection[str] = (),
 ) -> Check:
     """Check that all partitions to be moved are being replicated. A slot that was just started may do so soon.
 
@@ -67,7 +67,6 @@ def copying(
         pending: changes that a new plan would make.
         patient: whether a slot that does not report may still report later.
         moved: topics that earlier waves have moved.
-        transformed: topics whose records a rule transforms: on the destination they are not those of the source.
     """
     if stopped:
         return Check(Verdict.FAILED, "the link is stopped, so what is missing will not be copied: run strait start")
@@ -98,9 +97,21 @@ def copying(
     if held:
         places = listed([f"{_place(row)} {row.held_back_records:,}" for row in held])
         notes.append(f"open transactions hold records back in {len(held)} of them: {places}")
-    if transformed:
-        notes.append(f"the destination has only what a rule's `transform` makes of {listed(sorted(transformed))}")
     return Check(Verdict.WARNING if notes else Verdict.DONE, "; ".join([text, *notes]))
+
+
+def transformed(names: Collection[str], destination: str, *, accept: bool) -> Check:
+    """Check that clients find the source's records on the destination. They do not if a rule transforms them: its result is no
+    replacement, and records that it leaves out or masks are on the source alone.
+
+    Args:
+        names: topics whose records a rule transforms, or routes.
+        accept: continue although there are some.
+    """
+    text = f"{destination} has only what a rule's `transform` makes of {listed(sorted(names))}"
+    if accept:
+        return Check(Verdict.WARNING, text)
+    return Check(Verdict.FAILED, f"{text}, and clients that move read and write there: --accept-transformed goes on")
 
 
 def still(before: Ends, after: Ends, writers: Mapping[TopicPartition, Sequence[Writer]], now_ms: int) -> Check:
@@ -254,9 +265,16 @@ def summary(record: Failover) -> str:
     return text if record.score is None else f"{text}; {record.score} % of the steps hold"
 
 
-def records(found: Sequence[MissingRecords]) -> int:
-    """Return the number of offsets; those of markers and of compacted records are included."""
-    return sum(item.to_offset - item.from_offset for item in found)
+def records(found: Iterable[MissingRecords]) -> int:
+    """Return the number of offsets of the source; those of markers and of compacted records are included. An offset that
+    several routes lack counts once, since its record is on one of them."""
+    behind: dict[TopicPartition, int] = {}
+    total = 0
+    for item in sorted(found, key=lambda item: item.from_offset):
+        place = place_of(TopicPartition(item.topic, item.partition))
+        total += max(0, item.to_offset - max(item.from_offset, behind.get(place, 0)))
+        behind[place] = max(item.to_offset, behind.get(place, 0))
+    return total
 
 
 def _place(row: PartitionStatus) -> str:

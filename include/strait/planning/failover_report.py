@@ -165,11 +165,14 @@ def left_behind(record: Failover) -> list[str]:
 
 def _safe(record: Failover) -> str:
     topics = record.topics
-    whole = [item for item in topics if not item.missing and not item.not_copied]
-    text = f"{len(whole)} of {plural(len(topics), 'topic')}: {record.destination} has every record that "
+    whole = [item.topic for item in topics if not item.missing and not item.not_copied]
+    made = [name for name in whole if name in record.transformed]
+    text = f"{len(whole) - len(made)} of {plural(len(topics), 'topic')}: {record.destination} has every record that "
     if record.kind == "planned":
-        return f"{text}{record.source} had" + ("" if _verified(record) else " when its producers had stopped")
-    return f"{text}the link had seen on {record.source}"
+        text = f"{text}{record.source} had" + ("" if _verified(record) else " when its producers had stopped")
+    else:
+        text = f"{text}the link had seen on {record.source}"
+    return text + (f"; of {listed(made)} it has what the rule's `transform` makes of each" if made else "")
 
 
 def _verified(record: Failover) -> bool:
@@ -178,12 +181,21 @@ def _verified(record: Failover) -> bool:
 
 
 def _lost(record: Failover) -> list[str]:
+    lines = _lost_on_the_way(record)
+    if record.transformed:
+        lines.append(
+            f"what a rule's `transform` leaves out or replaces in {listed(record.transformed)} is on {record.source} alone"
+        )
+    return lines
+
+
+def _lost_on_the_way(record: Failover) -> list[str]:
     short = [item for item in record.topics if item.missing or item.not_copied]
     if record.kind == "planned":
         if not _verified(record):
             return [f"whether anything was written to {record.source} after its producers had stopped is not known"]
         if not short:
-            return ["nothing"]
+            return ["nothing on the way" if record.transformed else "nothing"]
         return [
             f"nothing, but {plural(records(record.missing), 'offset is', 'offsets are')} on {record.source} alone: {_by_topic(short)}"
         ]

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from strait.config.route_names import topic_of
 from strait.model import TopicFacts, TopicPartition
 from strait.planning.failover import Check, Verdict
 from strait.planning.status.rows import PartitionStatus
@@ -58,14 +59,19 @@ def shadow(groups: int, wrong: Sequence[str]) -> Check:
     )
 
 
-def samples(found: Sequence[Sample]) -> Check:
-    """Check that the next record of each group is the same on both sides."""
+def samples(found: Sequence[Sample], transformed: Collection[str] = ()) -> Check:
+    """Check that the next record of each group is the same on both sides. ``transformed``: topics of which none was compared."""
     other = [f"{sample.group} in {sample.place}" for sample in found if sample.source != sample.destination]
     if other:
         return Check(
             Verdict.FAILED, f"{len(other)} of {plural(len(found), 'group')} would read another record: {listed(other)}"
         )
-    return Check(Verdict.DONE, f"the next record is the same on both sides in {plural(len(found), 'partition')}")
+    text = f"the next record is the same on both sides in {plural(len(found), 'partition')}"
+    if transformed:
+        return Check(
+            Verdict.WARNING, f"{text}; not compared, since a rule transforms it: {listed(sorted(transformed))}"
+        )
+    return Check(Verdict.DONE, text)
 
 
 def audited(link: str, topics: Collection[str], results: Mapping[str, Verified]) -> Check:
@@ -96,9 +102,15 @@ def score(steps: Sequence[FailoverStep]) -> int:
 
 
 def rpo_records(rows: Sequence[PartitionStatus]) -> int | None:
-    """Return how many offsets a failover would lack if the source was lost now; None: unknown of some partition."""
-    parts = [value for row in rows for value in (row.lag_records, row.held_back_records)]
-    return None if any(value < 0 for value in parts) else sum(parts)
+    """Return how many offsets a failover would lack if the source was lost now; None: unknown of some partition. Of the routes
+    of a partition, the one that lacks most counts: a record is on one of them."""
+    if any(value < 0 for row in rows for value in (row.lag_records, row.held_back_records)):
+        return None
+    most: dict[tuple[str, int | None], int] = {}
+    for row in rows:
+        place = topic_of(row.topic), row.partition
+        most[place] = max(most.get(place, 0), row.lag_records + row.held_back_records)
+    return sum(most.values())
 
 
 def rpo_seconds(rows: Sequence[PartitionStatus]) -> float | None:

@@ -177,7 +177,16 @@ _LATER: Mapping[type[Record], tuple[str, ...]] = {
     Plan: ("stop", "source_cluster", "destination_cluster", "decisions", "backfill", "replaced", "bounds"),
     Registration: ("purpose",),
     OffsetMapping: ("transform",),
-    Failover: ("group_list", "topics", "wave_topics", "wave_groups", "topics_left", "still_paused", "held_elsewhere"),
+    Failover: (
+        "group_list",
+        "topics",
+        "wave_topics",
+        "wave_groups",
+        "topics_left",
+        "still_paused",
+        "held_elsewhere",
+        "transformed",
+    ),
 }
 """Fields that older versions reject; they are written only if they differ from their defaults."""
 

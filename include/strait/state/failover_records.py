@@ -110,6 +110,11 @@ class Failover(Record):
         (), description="All of them by name, and those that are not moved. Written only if known, as `topics`."
     )
     topics: tuple[FailoverTopic, ...] = ()
+    transformed: tuple[Told, ...] = Field(
+        (),
+        description="Those of them whose records a rule transforms, so that the destination has others. Written only if there are "
+        "any.",
+    )
     held_elsewhere: tuple[HeldElsewhere, ...] = Field(
         (), description="Missing records that other clusters have. Written only if there are any."
     )

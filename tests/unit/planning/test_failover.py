@@ -74,9 +74,22 @@ def test_everything_must_be_copied_at_first(
 
 
 def test_topics_that_a_rule_transforms_are_named_since_their_copies_are_no_replacement() -> None:
-    check = failover.copying([row(0)], stopped=False, pending=[], transformed=["users", "customers"])
-    assert check.verdict is Verdict.WARNING
-    assert check.detail.endswith("; the destination has only what a rule's `transform` makes of customers, users")
+    names = ["users", "customers"]
+    refused, accepted = (failover.transformed(names, "b", accept=accept) for accept in (False, True))
+    assert (refused.verdict, accepted.verdict) == (Verdict.FAILED, Verdict.WARNING)
+    assert accepted.detail == "b has only what a rule's `transform` makes of customers, users"
+    assert refused.detail.startswith(accepted.detail) and "--accept-transformed goes on" in refused.detail
+
+
+def test_an_offset_that_several_routes_lack_is_missing_once() -> None:
+    def lacks(topic: str, first: int, end: int, partition: int = 0) -> MissingRecords:
+        return MissingRecords(topic=topic, partition=partition, from_offset=first, to_offset=end)
+
+    routes = [lacks("orders→big", 10, 20), lacks("orders→rest", 5, 12), lacks("orders→more", 18, 25)]
+    for order in permutations(routes):
+        assert failover.records(order) == 20, "offsets 5 to 24"
+    others = [lacks("orders→rest", 5, 12, 1), lacks("pay", 0, 5), lacks("pay", 7, 9)]
+    assert failover.records([*routes, *others]) == 34
 
 
 def test_of_a_wave_only_its_topics_must_be_copied() -> None:

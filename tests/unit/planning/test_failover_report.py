@@ -64,6 +64,14 @@ def test_after_a_planned_one_everything_is_safe_and_what_stays_behind_can_be_und
         "2 topics that earlier waves moved are still paused: pay, stock: strait start copies none of them before "
         "strait resume l TOPIC"
     ]
+    made = record(topics=topics_of(PLACES, (), None, 1), rpo_records=0, transformed=("orders",))
+    assert screen(made, "")[:3] == [
+        "  safe    1 of 2 topics: b has every record that a had; of orders it has what the rule's `transform` makes of each",
+        "  lost    nothing on the way",
+        "          what a rule's `transform` leaves out or replaces in orders is on a alone",
+    ]
+    assert decode(Failover, *encode(made)) == made
+    assert b"transformed" not in encode(found)[1], "older versions read it"
     unknown = record(topics=topics_of(PLACES, (), None, 1))  # the source was lost right after the stop
     assert screen(unknown, "")[:2] == [
         "  safe    2 of 2 topics: b has every record that a had when its producers had stopped",

@@ -1,5 +1,7 @@
 """What a rehearsal makes of a link that is not as safe as it could be."""
 
+from dataclasses import replace
+
 import pytest
 
 from strait.model import TopicFacts, TopicPartition
@@ -48,7 +50,9 @@ def test_topics_that_are_left_out_are_named_and_not_knowing_is_not_none() -> Non
 def test_another_next_record_fails() -> None:
     place = TopicPartition("t", 0)
     assert readiness.samples([Sample("g", place, "x", "x"), Sample("g", place, None, None)]).verdict is Verdict.DONE
-    failed = readiness.samples([Sample("g", place, "x", "y")])
+    left_out = readiness.samples([Sample("g", place, "x", "x")], ["users", "pay→big"])
+    assert left_out.verdict is Verdict.WARNING and left_out.detail.endswith("a rule transforms it: pay→big, users")
+    failed = readiness.samples([Sample("g", place, "x", "y")], ["users"])
     assert failed.verdict is Verdict.FAILED
     assert "g in t-0" in failed.detail
     assert readiness.shadow(2, ["g in t-0"]).verdict is Verdict.FAILED
@@ -106,4 +110,6 @@ def test_what_a_failover_would_lack_is_unknown_if_it_is_of_one_partition() -> No
     silent = PartitionStatus("t", 1, "t", 0, "waiting", "slot_silent", "")
     assert (readiness.rpo_records([known]), readiness.rpo_seconds([known])) == (6, 9.0)
     assert (readiness.rpo_records([known, silent]), readiness.rpo_seconds([known, silent])) == (None, None)
+    routes = [replace(known, topic="t→big", lag_records=3), replace(known, topic="t→rest"), replace(known, topic="u")]
+    assert readiness.rpo_records(routes) == 6 + 6, "each record is on one of the routes"
     assert (readiness.rpo_records([]), readiness.rpo_seconds([])) == (0, 0.0)

@@ -8,7 +8,7 @@ import pytest
 
 from strait.config.links import Link
 from strait.config.naming import Names
-from strait.consumer_groups.translating import lowest_of_routes
+from strait.consumer_groups.translating import lowest_of_routes, untouched_routes
 from strait.errors import ConfigError
 from strait.model import ClusterFacts, TopicAcl, TopicPartition
 from strait.planning.plan.pauses import Scope
@@ -116,11 +116,17 @@ def test_a_destination_of_another_topic_is_refused_and_both_are_named() -> None:
     assert skipped(later)[BIG_ROUTE] == "its destination topic big is that of topic big, too"
 
 
-@pytest.mark.parametrize("to", ["a b", "x" * 250, "..", "a→b"])
-def test_a_name_that_no_topic_can_have_is_refused(to: str) -> None:
-    proposal = propose(dividing({"when": "v.id > 1", "to": to}, REST))
-    assert planned(proposal) == {REST_ROUTE: "rest"}
-    assert "would be invalid" in skipped(proposal)[f"customers→{to}"]
+@pytest.mark.parametrize(
+    ("to", "match"),
+    [("x" * 241 + r"\1", "(customers)"), (r"\1", "customers()"), (r"\2.a-to-b.map", "customers|(.*)(strait)")],
+)
+def test_a_group_that_makes_no_name_of_a_topic_makes_no_route(to: str, match: str) -> None:
+    source = cluster("a", {"strait": 1}) if "strait" in match else SOURCE
+    (topic,) = source.topics
+    proposal = propose(dividing({"when": "v.id > 1", "to": to}, REST, rule={"match": match}), source)
+    assert planned(proposal) == {f"{topic}→rest": "rest"}
+    (why,) = (why for name, why in skipped(proposal).items() if name.startswith(f"{topic}→"))
+    assert "would be invalid" in why
 
 
 def test_names_come_from_the_source_topics_name_and_two_routes_never_share_one() -> None:
@@ -255,6 +261,18 @@ def test_a_group_that_returns_continues_at_the_lowest_of_its_routes() -> None:
     assert "the lowest of its routes, that of rest; this one alone: 100" in found[0].detail
     unknown = lowest_of_routes([back("big", 100), replace(back("rest", None), fit="unknown")], sources)
     assert [(one.to_offset, one.fit) for one in unknown] == [(None, "unknown")] * 2
+
+
+def test_a_route_on_which_a_group_has_committed_nothing_counts_as_not_consumed() -> None:
+    sources = {"big": BIG_ROUTE, "rest": REST_ROUTE, "orders": "orders"}
+    committed = [
+        TopicPartition("big", 0),
+        TopicPartition("rest", 0),
+        TopicPartition("big", 1),
+        TopicPartition("orders", 2),
+    ]
+    assert untouched_routes(committed, sources) == [TopicPartition("rest", 1)]
+    assert untouched_routes([TopicPartition("orders", 0)], sources) == []
 
 
 def test_a_link_without_routes_is_planned_from_the_facts_as_they_are() -> None:

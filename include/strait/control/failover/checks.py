@@ -34,8 +34,15 @@ def whole(look: Observation, *, patient: bool = False) -> Check:
         patient=patient,
         wave=look.wave,
         moved=look.moved,
-        transformed=[topic for plan in look.plans().values() for topic in plan.transformed if look.takes(topic)],
     )
+
+
+def take_transformed(look: Observation, turn: Turn, *, accept: bool) -> None:
+    """Take the step that names topics whose records a rule transforms, if there are any, before anything is changed. Raises
+    FailoverStopped unless they are accepted."""
+    if names := look.transformed():
+        turn.keep(transformed=tuple(sorted(names)))
+        turn.take("transformed", lambda: failover.transformed(names, look.link.destination.name, accept=accept))
 
 
 def tail_of(look: Observation, settings: Settings) -> Check:

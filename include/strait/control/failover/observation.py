@@ -27,6 +27,7 @@ from strait.planning.review.effects import effects, without_approval
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.topic_sync.heartbeats import written_by_links
 from strait.planning.waves import WHOLE_LINK, Wave, moved_topics, wave_of
+from strait.reasons import Reason
 from strait.state.failover_records import Failover, HeldElsewhere, MissingRecords
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import ConfiguredLink
@@ -111,6 +112,13 @@ class Observation:
         with self._other(link).state("plan") as state:
             state.catch_up()
             return dict(state.plans)
+
+    def transformed(self) -> set[str]:
+        """Return those of the topics that are moved, by their names in plans, whose records on the destination a rule makes, or
+        has made before it was changed."""
+        plans = self.plans().values()
+        halted = {item.topic for plan in plans for item in plan.waiting if item.reason == Reason.TRANSFORM_CHANGED}
+        return {topic for plan in plans for topic in {*plan.transformed, *halted} if self.takes(topic)}
 
     def heartbeats(self) -> set[str]:
         """Return the topics on the source that only links write to."""

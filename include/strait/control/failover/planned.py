@@ -9,7 +9,17 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from strait.config.route_names import topic_of
-from strait.control.failover.checks import STOP, audited, is_stopped, lift_fence, reverse, stop, tail_of, whole
+from strait.control.failover.checks import (
+    STOP,
+    audited,
+    is_stopped,
+    lift_fence,
+    reverse,
+    stop,
+    tail_of,
+    take_transformed,
+    whole,
+)
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.errors import ClusterError, ClusterUnavailable, FailoverTakenOver, StraitError
@@ -64,6 +74,7 @@ class PlannedFailover:
         take = self._turn.take
         self._turn.look_ahead()
         take("copying", self._copying)
+        take_transformed(self._look, self._turn, accept=self._settings.accept_transformed)
         self._places = self._source_partitions()
         take("tail", lambda: tail_of(self._look, self._settings))
         self._take_fence()
@@ -207,7 +218,7 @@ class PlannedFailover:
     def again(self, done: Failover) -> None:
         """Apply the current settings after a failover that is done, and check the source again. Raises as `run`."""
         take = self._turn.take
-        facts = ("ends", "plans", "groups", "groups_exact", "group_list", "topics", "topics_left")
+        facts = ("ends", "plans", "groups", "groups_exact", "group_list", "topics", "topics_left", "transformed")
         self._turn.keep(**{name: getattr(done, name) for name in facts}, still_paused=self._look.still_paused())
         take("earlier", lambda: failover.done_before(done))
         try:

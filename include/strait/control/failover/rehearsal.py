@@ -3,7 +3,7 @@ working."""
 
 from strait.config.route_names import topic_of
 from strait.consumer_groups.shadow import next_places, try_shadow_groups
-from strait.control.failover.checks import audited, reverse, tail_of, whole
+from strait.control.failover.checks import audited, reverse, tail_of, take_transformed, whole
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.control.link_status import link_status
@@ -33,6 +33,7 @@ class Rehearsal:
         take = self._turn.take
         self._turn.look_ahead()
         take("copying", lambda: whole(self._look))
+        take_transformed(self._look, self._turn, accept=True)  # it is no failover: a warning is enough
         take("topics", self._topics)
         take("settings", lambda: readiness.settings(self._pairs()))
         take("tail", lambda: tail_of(self._look, self._settings))
@@ -73,8 +74,8 @@ class Rehearsal:
 
     def _records(self) -> Check:
         """Compare the next records of each group on both clusters; a record that is not copied yet has no counterpart
-        and is skipped."""
-        places = next_places(self._groups, _SAMPLES_MOST)
+        and is skipped, as are transformed topics."""
+        places = next_places(self._groups, _SAMPLES_MOST, without=self._turn.record.transformed)
         here = first_records(*self._look.link.source, {place: offset for _, place, offset, _, _ in places})
         there = first_records(*self._look.link.destination, {place: offset for *_, place, offset in places})
         return readiness.samples(
@@ -82,5 +83,6 @@ class Rehearsal:
                 Sample(group, place, here[place], there[copy])
                 for group, place, _, copy, _ in places
                 if here[place] is None or there[copy] is not None
-            ]
+            ],
+            transformed=self._turn.record.transformed,
         )

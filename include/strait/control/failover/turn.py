@@ -35,6 +35,7 @@ class Settings:
         timeout_seconds: for each step.
         accept_inexact: names of consumer groups that need not continue exactly at their position; "*": any.
         accept_tail: continue although the link in the opposite direction has not copied all that is on the destination.
+        accept_transformed: continue although a rule transforms records, so that the destination has others than the source.
         include_moved: commit, only forward, also for groups that have consumed on the destination before.
         even_if_source_answers: for an unplanned failover: run it even if the source responds.
         wave: the topics and groups to move.
@@ -47,6 +48,7 @@ class Settings:
     timeout_seconds: float = 600.0
     accept_inexact: tuple[str, ...] = ()
     accept_tail: bool = False
+    accept_transformed: bool = False
     include_moved: bool = False
     even_if_source_answers: bool = False
     wave: Wave = WHOLE_LINK

@@ -1,7 +1,7 @@
 """A failover without the source: it continues with the data on the destination and lists missing records as far as they
 are known. The source is only checked for whether it responds."""
 
-from strait.control.failover.checks import STOP, audited, is_stopped, reverse, stop
+from strait.control.failover.checks import STOP, audited, is_stopped, reverse, stop, take_transformed
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.control.held_elsewhere import links_beside
@@ -31,6 +31,7 @@ class UnplannedFailover:
             try:
                 self._turn.look_ahead()
                 take("source", self._source)
+                take_transformed(self._look, self._turn, accept=self._settings.accept_transformed)
                 self._turn.run_hooks("before", STOP)
             except FailoverTakenOver:
                 raise
@@ -51,7 +52,7 @@ class UnplannedFailover:
 
     def again(self, done: Failover) -> None:
         """Report a failover that is done: facts that were unknown when it ended are still unknown. Raises as `run`."""
-        reach = ("plans", "missing", "topics", "held_elsewhere", "rpo_records", "rpo_seconds")
+        reach = ("plans", "missing", "topics", "transformed", "held_elsewhere", "rpo_records", "rpo_seconds")
         facts = (*reach, "groups", "groups_exact", "group_list")
         self._turn.keep(**{name: getattr(done, name) for name in facts}, still_paused=self._look.still_paused())
         self._turn.take("earlier", lambda: failover.done_before(done))

@@ -49,6 +49,7 @@ function conf(link, form, dryRun) {
     timeout_minutes: Number(text("timeout_minutes")),
     accept_inexact: "accept_inexact" in values,
     accept_tail: "accept_tail" in values,
+    accept_transformed: "accept_transformed" in values,
     include_moved: "include_moved" in values,
     even_if_source_answers: "even_if_source_answers" in values,
     reason: text("reason"),
@@ -94,6 +95,7 @@ function moreChoices() {
       check("accept_inexact", "Fail over even if some groups would re-read or skip records"),
       check("accept_tail", "Fail over even if the link in the opposite direction is behind"),
       check("include_moved", "Also move groups that have consumed on the destination before")),
+    check("accept_transformed", "Fail over even if a rule filters, changes or divides records on the way"),
   ];
 }
 
