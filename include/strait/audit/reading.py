@@ -128,9 +128,7 @@ class LogSide:
                 return _Reply([], None)
             if len(part.records):
                 return self._reply(place, part, at, end)
-            self.pace.sleep(
-                max(_PAUSE_SECONDS, part.throttle_ms / 1000)
-            )  # a broker with a quota replies without records
+            self.pace.sleep(_PAUSE_SECONDS)
         return self._from_before(place, at, end) or self._after_hole(place, at, end)
 
     def _part(self, place: TopicPartition, at: int) -> RawPart:

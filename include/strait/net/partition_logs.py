@@ -1,5 +1,6 @@
 """Reading a partition's log batch by batch: which producer wrote each batch, and with which sequence numbers."""
 
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -21,6 +22,8 @@ _FETCH = (fetch.API_KEY, 12, 12)
 """Later versions address a topic by its ID; the callers of this module compare IDs themselves."""
 _OVERHEAD_BYTES = 64 << 20  # a broker sends the first batch whole, however large
 _PATIENCE_SECONDS = 10.0
+_THROTTLED_SECONDS = 300.0
+"""A quota that other clients share may be used up for longer than one throttle time."""
 _ABORT = b"\0\0"
 _NOTHING = memoryview(b"")
 
@@ -69,7 +72,6 @@ class RawPart(NamedTuple):
         start: the first offset that was not deleted.
         readable: the end of the records that may be read: of the committed ones, or of all.
         outside: (next, ended, start), as in `LogPart`, if the log does not hold the offset; else empty.
-        throttle_ms: how long the broker delays the next request, by a quota; it may have sent no records then.
     """
 
     records: memoryview
@@ -77,7 +79,12 @@ class RawPart(NamedTuple):
     start: int
     readable: int
     outside: tuple[()] | tuple[int, bool, int] = ()
-    throttle_ms: int = 0
+
+
+class _Throttled(NamedTuple):
+    """A reply without data, because a quota is used up for this long."""
+
+    seconds: float
 
 
 class PartitionLogs:
@@ -117,19 +124,27 @@ class PartitionLogs:
 
     def read_raw(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> RawPart:
         """Read as `read` does, without looking into the batches. Also raises CorruptBatch if the broker itself finds
-        the log damaged there."""
+        the log damaged there. Waits while a quota of the cluster lets nothing through."""
         place = place_of(place)
 
-        def once() -> RawPart:
+        def once() -> RawPart | _Throttled:
             try:
                 return self._read(place, offset, most_bytes, committed=committed)
             except ClusterUnavailable:
                 self.__exit__(None, None, None)
                 raise
 
-        return until_answered(once, _PATIENCE_SECONDS)
+        deadline = time.monotonic() + _THROTTLED_SECONDS
+        while isinstance(found := until_answered(once, _PATIENCE_SECONDS), _Throttled):
+            if time.monotonic() > deadline:
+                doing = (
+                    f"reading {place} at offset {offset}: a quota has let nothing through for {_THROTTLED_SECONDS:g} s"
+                )
+                raise ClusterUnavailable(self._cluster, doing, hint="raise the consumer_byte_rate of this principal")
+            time.sleep(found.seconds)  # the broker reads nothing from the connection meanwhile
+        return found
 
-    def _read(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> RawPart:
+    def _read(self, place: TopicPartition, offset: int, most_bytes: int, *, committed: bool) -> RawPart | _Throttled:
         connection = self._leader(place)
         position = fetch.FetchPosition(place.partition, -1, offset, most_bytes)
         version = connection.version(*_FETCH)
@@ -139,6 +154,8 @@ class PartitionLogs:
         )
         frame = connection.ask_raw(fetch.API_KEY, version, body, most_bytes + _OVERHEAD_BYTES)
         error, throttle_ms, found = fetch.decode_reply(version, frame)
+        if throttle_ms and not error and not found:
+            return _Throttled(throttle_ms / 1000)
         doing = f"reading {place} at offset {offset}"
         code = error or (found[0].error if found else error_policy.NOT_ANSWERED)
         if code == error_codes.TOPIC_AUTHORIZATION_FAILED:
@@ -152,7 +169,7 @@ class PartitionLogs:
             raise ClusterUnavailable(self._cluster, f"{doing}: {error_policy.name(code)}")
         item = found[0]
         readable = item.last_stable_offset if committed else item.high_watermark
-        return RawPart(item.records, item.aborted, item.log_start, readable, throttle_ms=throttle_ms)
+        return RawPart(item.records, item.aborted, item.log_start, readable)
 
     def _end(self, connection: Connection, place: TopicPartition, which: int) -> int:
         request = offsets.offsets_request(
