@@ -87,6 +87,10 @@ v.id | must be boolean
 """
 
 
+def nested(function: str, times: int) -> str:
+    return f"{function}(" * times + "CAST(key AS STRING)" + ")" * times
+
+
 def with_where(where: str) -> TopicTransform:
     return TopicTransform(json_schema=SCHEMA, where=where, secrets={"salt": "${directory:/a:b}"})
 
@@ -145,6 +149,10 @@ def test_values_may_use_secrets(rows: DataFrame) -> None:
             "Email would be added beside the schema's email",
         ),
         (TopicTransform(json_schema="a INT", set_fields={"a": "rand()"}), "fields.set.a: Rand"),
+        (TopicTransform(json_schema="__corrupt STRING", where="true"), "format.schema: "),
+        (TopicTransform(key="||".join(["CAST(key AS STRING)"] * 150)), "key: it is nested 152 deep"),
+        (TopicTransform(key=nested("upper", 2_000)), "key: "),
+        (TopicTransform(where="NOT " * 4_000 + "true"), "where: "),
         (TopicTransform(where="v.id = 1"), "v"),
         (TopicTransform(where="secret.salt = 'x'"), "secret"),
         (with_where("length(to_json(struct(secret))) > 5"), "where: may not use `secret`: two hosts"),

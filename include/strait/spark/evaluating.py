@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -38,7 +39,7 @@ from strait.engine.detour.collector import collect
 from strait.engine.detour.layout import FROM_SPARK, Kind
 from strait.errors import SetupError
 from strait.launch.properties import own_properties
-from strait.spark.expressions import refusals, regexes, replacement_problem, tree
+from strait.spark.expressions import MOST_DEPTH, depth, refusals, regexes, replacement_problem, tree
 from strait.state.schema import Plan
 from strait.state.transform import TopicTransform
 
@@ -150,7 +151,8 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
         seen = _resolved("format.schema", lambda: unparsed.withColumn("v", F.when(F.expr(mine), _parsed(transform))))
         # Rows whose value is not one object do not arrive as records: `strait.wire.json_values`.
         malformed = f"(value IS NOT NULL AND (v IS NULL OR v.{_CORRUPT} IS NOT NULL))"
-    seen = seen.withColumn("__malformed", F.expr(f"{mine} AND {malformed}"))
+    looked_at = seen
+    seen = _resolved("format.schema", lambda: looked_at.withColumn("__malformed", F.expr(f"{mine} AND {malformed}")))
     where = " AND ".join(_conditions(seen, transform)) or "true"
     kept = Kind.RECORD.value
     kind = f"CASE WHEN __malformed THEN {Kind.MALFORMED.value} WHEN {where} THEN {kept} ELSE {Kind.LEFT_OUT.value} END"
@@ -299,7 +301,10 @@ def _checked(
             f"{name}: only functions of one record can be evaluated, without aggregates, windows or subqueries"
         )
     # Of the plan only this: each field that a rule copies has the type of the whole value in it, for all topics before, too.
-    root = tree(json.loads(plan.projectList().head().toJSON()))
+    nodes = json.loads(plan.projectList().head().toJSON())
+    if (found := depth(nodes)) > MOST_DEPTH:
+        raise Refused(f"{name}: it is nested {found} deep, and at most {MOST_DEPTH} is allowed")
+    root = tree(nodes)
     used = (str(node.fields.get("name")) for node in root.walk() if node.kind == "AttributeReference")
     if column := next((column for column in used if column in excluded), None):
         raise Refused(f"{name}: {excluded[column]}")
@@ -317,6 +322,8 @@ def _resolved(name: str, made: Callable[[], DataFrame]) -> DataFrame:
         _ = rows.schema
     except PySparkException as error:
         raise Refused(f"{name}: {_first_line(error)}") from None
+    except Py4JJavaError as error:  # an error of the JVM, such as too deep a recursion
+        raise Refused(f"{name}: {_first_line(error.java_exception.toString())}") from None
     return rows
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+MOST_DEPTH = 100
+"""Levels of an expression: Spark and this module go through them by recursion, and all topics of a link share one query."""
 COLUMNS = frozenset({"key", "value", "topic", "partition", "offset", "timestamp", "v", "secret"})
 """The columns that an expression may use."""
 
@@ -70,6 +72,20 @@ class Node(NamedTuple):
         """The value of a literal; None for any other node."""
         value = self.fields.get("value")
         return value if self.kind == "Literal" and isinstance(value, str) else None
+
+
+def depth(nodes: Sequence[Mapping[str, Any]]) -> int:
+    """Return how deep an expression is nested. ``nodes``: as for `tree`."""
+    deepest = 0
+    missing: list[int] = []  # children that follow, of each node around the next one
+    for node in nodes:
+        while missing and not missing[-1]:
+            missing.pop()
+        if missing:
+            missing[-1] -= 1
+        missing.append(node["num-children"])
+        deepest = max(deepest, len(missing))
+    return deepest
 
 
 def tree(nodes: Sequence[Mapping[str, Any]]) -> Node:

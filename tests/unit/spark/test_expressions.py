@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from strait.spark.expressions import Node, Regex, refusals, regexes, replacement_problem, tree
+from strait.spark.expressions import Node, Regex, depth, refusals, regexes, replacement_problem, tree
 
 
 def node(kind: str, *children: Node, **fields: Any) -> Node:
@@ -30,6 +30,8 @@ def test_a_tree_is_made_of_the_list_of_its_nodes() -> None:
     root = tree(listed)
     assert [one.kind for one in root.walk()] == ["And", "Not", "AttributeReference", "Literal"]
     assert [len(one.children) for one in root.walk()] == [2, 1, 0, 0]
+    assert depth(listed) == 3, "of the attribute below Not"
+    assert depth([{"num-children": 1}] * 5_000 + [{"num-children": 0}]) == 5_001, "without recursion"
     with pytest.raises(ValueError, match="left behind"):
         tree([*listed, listed[-1]])
 
