@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic, ResourceType
 
 from strait.config import links
-from strait.config.naming import history_topic, ledger_topic, map_topic, plan_topic, reports_topic
+from strait.config.naming import history_topic, ledger_topic, map_topic, plan_topic
 from strait.control.link_rights import link_rights
 from strait.control.plane import Control
 from strait.control.registration import register
@@ -20,14 +20,16 @@ from strait.errors import NotAuthorized
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.reasons import Reason
+from strait.state.codec import encode
 from strait.state.feed import StateFeed
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
-from strait.state.schema import Registration
+from strait.state.schema import Plan, Registration
 from support.fixtures.waiting import eventually
 from support.kafka.acls import Right, decided, documented, grant, withdraw
 from support.kafka.log_ends import ends
 from support.kafka.records import assert_equal, read_all
+from support.kafka.topics import create
 from support.security.secured import Secured, SecuredLink, produce
 
 pytestmark = pytest.mark.broker
@@ -188,44 +190,40 @@ def test_copying_goes_on_when_a_right_that_was_withdrawn_is_given_back(
 _LONG_SECONDS = 3600.0  # a reader that waits for a right as it does for a broker that starts does not end within a test
 
 
-def test_a_state_topic_that_may_not_be_read_is_named_at_once_with_the_right_by_each_reader(
-    secured: Secured, tmp_path: Path, topic_name: str
-) -> None:
-    with running(secured, tmp_path, topic_name) as it:
-        produce(it.link, topic_name, 10)
-        it.until_caught_up()
-        link, there = it.link.name, (it.link.destination_properties, "b")
-        user, cluster = user_of(link, "destination"), secured.destination
-        rights = {
-            kind: Right(ResourceType.TOPIC, name(link), "READ")
-            for kind, name in (("plan", plan_topic), ("map", map_topic), ("reports", reports_topic))
-        }
-        with StateReader(*there, link, follow=("plan", "map", "reports")) as state:
-            state.catch_up(_LONG_SECONDS)
-            for kind, right in rights.items():
-                withdraw(cluster, user, [right])
-                with StateReader(*there, link, follow=(kind,)) as fresh:  # type: ignore[arg-type]
-                    until_denied(right.name, lambda reader=fresh: reader.catch_up(_LONG_SECONDS))
-                    until_denied(right.name, lambda name=right.name: list(read_topic(*there, name)))
-                    grant(cluster, user, [right])
-                    eventually(
-                        lambda reader=fresh: denial(lambda: reader.catch_up(_LONG_SECONDS)) is None, what="read again"
-                    )
-                    assert fresh.trouble is None
-            state.catch_up(_LONG_SECONDS)
-            assert state.trouble is None
-        withdraw(cluster, user, [rights["map"]])
+def test_a_state_topic_that_may_not_be_read_is_named_at_once_with_the_right_by_each_reader(tmp_path: Path) -> None:
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:root;User:ANONYMOUS",
+    }
+    with Cluster(tmp_path / "cluster", properties=settings, users={"root": "r", "reader": "x"}) as cluster:
+        name = plan_topic("l")
+        for topic in (name, map_topic("l")):
+            create(cluster, topic)
+        plan = Plan(link="l", group="default", version=1, producer_id=7, slots=1, topics=(), published_at_ms=1)
+        key, value = encode(plan)
+        producer = Producer(cluster.client_properties)
+        producer.produce(name, value, key)
+        assert producer.flush(60) == 0
+        there = cluster.client_properties | {"sasl.username": "reader", "sasl.password": "x"}, "b"
+        read = Right(ResourceType.TOPIC, name, "READ")
+        grant(cluster, "reader", [read._replace(operation="DESCRIBE"), read._replace(name=map_topic("l"))])
         feed = StateFeed(*there, "pool", lambda: None)
-        try:
-            followed = feed.follow(link, lambda: None)
-            eventually(lambda: followed.trouble, what="the pool's reader names it")
-            assert f"{rights['map'].name}: TOPIC_AUTHORIZATION_FAILED" in str(followed.trouble)
-            grant(cluster, user, [rights["map"]])
-            eventually(lambda: followed.trouble is None, what="it is read again")
-        finally:
-            feed.close()
-        withdraw(cluster, user, [rights["reports"]])
-        until_denied(rights["reports"].name, it.control.status)
+        with StateReader(*there, "l") as state:
+            until_denied(name, lambda: state.catch_up(_LONG_SECONDS))
+            until_denied(name, lambda: list(read_topic(*there, name)))
+            followed = feed.follow("l", lambda: None)
+            eventually(lambda: followed.trouble, what="a pool's reader names it")
+            assert f"{name}: TOPIC_AUTHORIZATION_FAILED" in str(followed.trouble)
+
+            grant(cluster, "reader", [read])
+            eventually(lambda: denial(lambda: state.catch_up(_LONG_SECONDS)) is None, what="it is read")
+            eventually(lambda: followed.trouble is None, what="a pool reads it")
+            assert (list(state.plans), state.trouble) == (["default"], None)
+
+            withdraw(cluster, "reader", [read])
+            eventually(lambda: (state.poll(0.2), state.trouble)[1], what="a reader that runs names it")
+            assert list(state.plans) == ["default"], "the last plan stays in force"
+        feed.close()
 
 
 def denial(read: Callable[[], object]) -> NotAuthorized | None:
