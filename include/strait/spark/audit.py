@@ -92,7 +92,7 @@ class _Audit:
         self._results: dict[Key, ChunkResult] = {}
         self._earlier = self._earlier_bytes = 0
         self._total = 0
-        self._compares_since_ms = self._began_ms
+        self._compares_since_ms = self._read_at_ms = self._began_ms
 
     def run(self, is_over: Callable[[], bool]) -> None:
         try:
@@ -246,6 +246,7 @@ class _Audit:
     def _write(self, results: list[ChunkResult]) -> None:
         self._files.write(_CHUNKS, f"part-{self._parts:08d}.parquet", parquet(results))
         self._parts += 1
+        self._read_at_ms = unix_ms()
         for one in results:
             self._keep(one)
 
@@ -265,6 +266,7 @@ class _Audit:
             records=sum(one.records for one in results),
             bytes=sum(map(_bytes, results)),
             earlier_bytes=self._earlier_bytes,
+            read_at_ms=self._read_at_ms,
             problem=problem or (f"{failed[-1].topic}-{failed[-1].partition}: {failed[-1].error}" if failed else ""),
             unexplained=sum(
                 records for one in results for kind, why, records in one.counts if not why and kind not in NEUTRAL

@@ -66,23 +66,31 @@ def test_a_wrong_line_is_refused(file: Path, words: list[str], why: str, monkeyp
 
 def test_progress_shows_the_share_the_rate_and_the_rest() -> None:
     progress = AuditProgress(
-        id="x", state="comparing", chunks=40, done=10, bytes=10**9, unexplained=3, began_at_ms=0, at_ms=10_000
+        id="x",
+        state="comparing",
+        chunks=40,
+        done=10,
+        bytes=10**9,
+        unexplained=3,
+        began_at_ms=0,
+        at_ms=10_000,
+        read_at_ms=10_000,
     )
     line = audit_output._progress_line(progress)
     assert "[#####...............] 10/40 chunks" in line
     assert "100 MB/s" in line and "30 s left" in line and "3 differences" in line
     assert audit_output._progress_line(AuditProgress(id="x", state="planning")).endswith("planning")
     assert audit_output._progress_line(AuditProgress(id="x", state="starting", chunks=40, done=10)).endswith("starting")
-    slow = progress.model_copy(update={"bytes": 340_000, "at_ms": 7_200_000})
+    slow = progress.model_copy(update={"bytes": 340_000, "at_ms": 7_200_000, "read_at_ms": 7_200_000})
     assert "  47 B/s  6 h left" in audit_output._progress_line(slow)
 
 
 def test_the_rate_and_the_rest_of_a_resumed_audit_are_of_what_it_compared_since() -> None:
     progress = AuditProgress(
         id="x", state="comparing", chunks=40, done=20, earlier=18, began_at_ms=0, at_ms=10_000,
-        bytes=10**9, earlier_bytes=9 * 10**8,
+        bytes=10**9, earlier_bytes=9 * 10**8, read_at_ms=8_000,
     )  # fmt: skip
-    assert (progress.seconds_left(), progress.bytes_per_second()) == (100.0, 1e7)
+    assert (progress.seconds_left(), progress.bytes_per_second()) == (100.0, 1.25e7)
     just = progress.model_copy(update={"earlier": 20, "earlier_bytes": 10**9})
     assert (just.seconds_left(), just.bytes_per_second()) == (None, None), "nothing was compared since"
 
