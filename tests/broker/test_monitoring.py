@@ -23,6 +23,7 @@ from strait.config.cluster import Cluster
 from strait.control.failover.journal import Journal
 from strait.control.quarantine import Quarantine
 from strait.kafka.admin import Admin
+from strait.state.audit_records import TopicResult
 from strait.state.codec import encode
 from strait.state.failover_records import Failover
 from strait.state.group_sync_records import GroupOutOfSync, GroupSyncReport
@@ -98,12 +99,7 @@ class ByHand:
                 score=90,
             )
         )
-        self._write_audit()
-
-    def _write_audit(self) -> None:
-        result = result_of(unix_ms(), "different", unix_ms() - DAY_MS, topic=self._topic, differences=3)
-        cluster = Cluster(self._link.destination.client_properties, "b")
-        publish_results(Admin(*cluster), cluster, self._link.name, [result])
+        write_audit(self._link, result_of(unix_ms(), "different", None, topic=self._topic, differences=3))
 
     def speak(self) -> None:
         """The slot's newest report, each time from another application, and a look at groups an hour ago."""
@@ -192,6 +188,7 @@ def test_every_alert_fires_in_a_drill_and_every_panel_has_data(
     losing.kill(slot)  # SlotSilent
     by_hand = ByHand(hand)
     by_hand.speak()
+    write_audit(busy, result_of(unix_ms(), "equal", unix_ms() - DAY_MS, topic=names["slow"]))
     produce(busy, names["slow"], 8_000, at_ms=unix_ms() - HOUR_MS, size=2_000)  # minutes of its budget
     produce(busy, names["refused"], 1, size=8_000)
     busy.start_slot()
@@ -246,6 +243,11 @@ def test_every_alert_fires_in_a_drill_and_every_panel_has_data(
         assert not [text for text in texts if re.search(r"error|<no value>|\{\{", text)], "templates are filled in"
         end_exporter()
         eventually(lambda: "StraitExporterDown" in prometheus.alerts(), what="its end is seen")
+
+
+def write_audit(link: EngineLink, result: TopicResult) -> None:
+    cluster = Cluster(link.destination.client_properties, "b")
+    publish_results(Admin(*cluster), cluster, link.name, [result])
 
 
 @contextmanager
