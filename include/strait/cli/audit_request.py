@@ -28,8 +28,7 @@ def ended(home: Path, audit_id: str) -> Ended | None:
     directory = home / "audits" / audit_id
     if not (directory / "certificate.json").is_file():
         return None
-    whole = read_json(directory / "certificate.json")
-    return Ended(audit_id, whole, str(directory), whole["body"]["verdict"], whole["body"]["records"])
+    return Ended.of(audit_id, read_json(directory / "certificate.json"), str(directory))
 
 
 def recorded(home: Path, audit_id: str) -> tuple[AuditedClusters, AuditJob]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from strait.audit.progress import AuditProgress, read_progress
 from strait.audit.publishing import audits
@@ -61,6 +61,12 @@ class Ended:
     directory: str
     verdict: str
     records: int
+
+    @classmethod
+    def of(cls, id_: str, certificate: Mapping[str, Any], directory: str) -> Self:
+        """Return an audit by its certificate."""
+        body = certificate["body"]
+        return cls(id_, certificate, directory, body["verdict"], body["records"])
 
     @property
     def holds(self) -> bool:
@@ -156,7 +162,11 @@ class AuditRun:
         """Yield the clusters that are read."""
         if self._job.request.relation != "ledger":
             yield Cluster(self._spec.source, self._spec.source_name)
-        yield Cluster(self._spec.destination, self._spec.destination_name)
+        yield self._destination
+
+    @property
+    def _destination(self) -> Cluster:
+        return Cluster(self._spec.destination, self._spec.destination_name)
 
     def _show_progress(self, application: Application | None) -> None:
         """Show the progress. While Spark starts, and if the directory is not on this host, only the state is known."""
@@ -168,14 +178,17 @@ class AuditRun:
         self._show("audit", found)
 
     def _ended(self) -> Ended:
-        """Return the result, and delete the files of the application."""
+        """Return the result, and delete the files of the application, of which `--resume` needs some until the result is known."""
         self._launcher.stop(self._name, grace_seconds=5.0)
+        ended = self._result()
         shutil.rmtree(self._folder / self._name, ignore_errors=True)
         for name in (f"{self._name}.json", f"{self._name}.lock"):
             (self._folder / name).unlink(missing_ok=True)
-        whole = self.certificate()
-        if whole is not None:
-            return Ended(self._job.id, whole, self._directory, whole["body"]["verdict"], whole["body"]["records"])
+        return ended
+
+    def _result(self) -> Ended:
+        if (whole := self.certificate()) is not None:
+            return Ended.of(self._job.id, whole, self._directory)
         found = self._recorded()
         verdict, records = (found.verdict, found.records) if found is not None else ("", 0)
         return Ended(self._job.id, None, self._directory, verdict, records)
@@ -184,8 +197,7 @@ class AuditRun:
         """Return the result that the application has recorded in the link's state; None for copies that no link made."""
         if not self._spec.link:
             return None
-        destination = Cluster(self._spec.destination, self._spec.destination_name)
-        return next((one for one in audits(destination, self._spec.link) if one.id == self._job.id), None)
+        return next((one for one in audits(self._destination, self._spec.link) if one.id == self._job.id), None)
 
     def progress(self) -> AuditProgress | None:
         """Return the progress; None if it is unknown, since the directory is not on this host."""

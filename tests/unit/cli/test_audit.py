@@ -19,6 +19,7 @@ from strait.config.audit import AuditRequest
 from strait.control import audit as control_audit
 from strait.errors import ClusterUnavailable, ConfigError, LaunchError, SetupError
 from strait.kafka import connection
+from strait.launch.base import Application, State
 from strait.launch.submission import locked
 
 CLUSTERS = {"a": {"bootstrap.servers": "localhost:1"}, "b": {"bootstrap.servers": "localhost:2"}}
@@ -206,6 +207,34 @@ def test_a_home_that_cannot_be_written_ends_the_audit_in_one_line(file: Path, mo
     with pytest.raises(SetupError) as failed:
         CliRunner().invoke(app, ["audit", "a-to-b", "-f", str(file)], catch_exceptions=False)
     assert str(failed.value).startswith("audit: writing ") and "\n" not in str(failed.value)
+
+
+class _Finished:
+    """A launcher whose application has ended well, elsewhere."""
+
+    def submit(self, *_: object) -> None: ...
+
+    def stop(self, *_: object, **__: object) -> None: ...
+
+    def state(self, name: str) -> Application:
+        return Application(name, "1", State.FINISHED, "", 0)
+
+
+def test_an_audit_whose_result_cannot_be_read_yet_can_be_resumed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its certificate is in another file system, and its verdict on a cluster that does not answer."""
+
+    def away(*_: object) -> None:
+        raise ClusterUnavailable("b", "no answer")
+
+    home = file.parent / "home"
+    monkeypatch.setenv("STRAIT_HOME", str(home))
+    monkeypatch.setattr(control_audit, "Admin", lambda *_: None)
+    monkeypatch.setattr(control_audit, "launcher_for", lambda *_, **__: _Finished())
+    monkeypatch.setattr(control_audit, "audits", away)
+    with pytest.raises(ClusterUnavailable):
+        CliRunner().invoke(app, ["audit", "a-to-b", "-f", str(file)], catch_exceptions=False)
+    (spec,) = (home / "audit-applications").glob("strait-audit-*.json")
+    assert control_audit.recorded_job(home, spec.stem.removeprefix("strait-audit-")) is not None
 
 
 def test_a_lock_that_cannot_be_written_is_an_error_of_this_host(tmp_path: Path) -> None:
