@@ -17,7 +17,7 @@ from strait.control.plane import Control
 from strait.control.registration import writing_links
 from strait.embedded.kafka import Cluster
 from strait.engine.slot import run_slot
-from strait.errors import ApprovalMissing, OtherCluster
+from strait.errors import ApprovalMissing, ConfigError, OtherCluster
 from strait.kafka.admin import Admin
 from strait.net.brokers import any_broker
 from strait.reasons import Reason
@@ -49,11 +49,14 @@ class Pair:
             list(pool.map(Cluster.start, (self.source, self.destination)))
         self.file = self.links_file()
 
-    def links_file(self, source: Cluster | None = None, pin: str = "", **settings: Any) -> LinksFile:
+    def links_file(
+        self, source: Cluster | None = None, pin: str = "", *, destination: Cluster | None = None, **settings: Any
+    ) -> LinksFile:
         a = (source or self.source).client_properties | ({CLUSTER_ID: pin} if pin else {})
         topics = {"include": ["t"], "rules": [{"match": "t", "on_loss": "restart"}]}
         link = {"source": "a", "destination": "b", "topics": topics} | settings
-        raw = {"clusters": {"a": a, "b": self.destination.client_properties}, "links": {LINK: link}}
+        b = (destination or self.destination).client_properties
+        raw = {"clusters": {"a": a, "b": b}, "links": {LINK: link}}
         return parse(raw, where="links file")
 
     @contextmanager
@@ -196,6 +199,24 @@ def test_another_source_is_a_persons_decision(pair: Pair, other: Cluster) -> Non
         control.propose()
     with Control(pair.links_file(pin=mine), LINK) as control:
         assert control.apply().plan.source_cluster == mine, "and back"
+
+
+def test_a_link_with_exchanged_addresses_does_not_copy_its_copies_back(pair: Pair) -> None:
+    """Without this its destination has no plan, so that it looks like a new link, and appends the copies to their originals."""
+    with Control(pair.file, LINK) as control:
+        control.apply()
+    before = [Admin(end.client_properties, "it").partition_counts() for end in (pair.source, pair.destination)]
+    exchanged = pair.links_file(pair.destination, destination=pair.source)
+    for attempt in (Control.propose, Control.apply):
+        with (
+            Control(exchanged, LINK) as control,
+            pytest.raises(
+                ConfigError, match="its state is on its source, cluster a, and not on its destination, cluster b"
+            ),
+        ):
+            attempt(control)
+    after = [Admin(end.client_properties, "it").partition_counts() for end in (pair.source, pair.destination)]
+    assert after == before
 
 
 def test_a_wiped_destination_is_filled_again_as_by_a_new_link(pair: Pair, tmp_path: Path) -> None:

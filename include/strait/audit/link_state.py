@@ -6,11 +6,13 @@ from operator import attrgetter
 
 from strait.audit.plan import AuditedPartition, MovedIn, OnRecord
 from strait.config import naming
+from strait.config.cluster import Cluster
 from strait.config.cluster_identity import expecting
 from strait.config.route_names import topic_of
-from strait.errors import ConfigError, StraitError
+from strait.errors import ConfigError
 from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
+from strait.state.exchanged import require_not_exchanged
 from strait.state.moved_copies import clusters_left_out, end_of_copies
 from strait.state.planned_pairs import runs_about
 from strait.state.producer_registry import Registrations
@@ -66,23 +68,10 @@ def no_topic(cluster: str, name: str) -> str:
 
 
 def no_plan(ends: Ends, link: str) -> ConfigError:
-    """Return the error for a link whose destination has no plan of it: `strait apply` would copy in the wrong direction if
-    the addresses of both clusters are exchanged in the links file."""
-    try:
-        with StateReader(ends.source_properties, ends.source, link, follow=("plan",)) as reader:
-            reader.catch_up()
-            is_exchanged = any(plan.topics for plan in reader.plans.values())
-    except StraitError:
-        is_exchanged = False
-    if is_exchanged:
-        return ConfigError(
-            f"link {link}",
-            [
-                f"its state is on its source, cluster {ends.source}, and not on its destination, cluster {ends.destination}"
-            ],
-            hint=f"exchange `bootstrap.servers` of {ends.source} and {ends.destination} in the links file; do not run "
-            "`strait apply` before",
-        )
+    """Return the error for a link whose destination has no plan of it. Raises as `require_not_exchanged`."""
+    require_not_exchanged(
+        link, Cluster(ends.source_properties, ends.source), Cluster(ends.destination_properties, ends.destination)
+    )
     return ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
 
 

@@ -52,6 +52,7 @@ from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.sync import follows_acls
 from strait.planning.topics.retained import retained
 from strait.planning.topics.routes import with_routes
+from strait.state.exchanged import require_not_exchanged
 from strait.state.link_handle import ConfiguredLink
 from strait.state.publisher import Publication
 from strait.state.reader import StateReader
@@ -120,6 +121,8 @@ class Control:
         """
         _ = self._source  # connects first: if both clusters fail, its error is raised
         self._state.catch_up()
+        if not self._state.plans:
+            require_not_exchanged(self.name, self._handle.source, self._handle.destination)
         return self._decide(self._observe(), {}, stopped)
 
     def has_work(self, proposal: Proposal) -> bool:

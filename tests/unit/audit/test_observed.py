@@ -13,9 +13,10 @@ from strait.audit.link_state import Ends
 from strait.audit.plan import AuditedTopic, AuditPlan
 from strait.config.audit import AuditRequest, Relation
 from strait.config.cluster_identity import expected_id
-from strait.errors import ClusterUnavailable, NotAuthorized, UnsupportedRequest
+from strait.errors import ConfigError, NotAuthorized, UnsupportedRequest
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.producers import ActiveProducer
+from strait.state import exchanged
 from strait.state.schema import Plan, PlannedTopic
 
 ENDS = Ends("a", {}, "b", {})
@@ -76,7 +77,7 @@ PLAN = Plan(
         ({}, "has no plan with topics (run `strait apply l`)"),
         (None, "has no plan with topics (run `strait apply l`)"),
     ],
-    ids=["exchanged", "new", "away"],
+    ids=["exchanged", "new", "denied"],
 )
 def test_exchanged_addresses_are_named_and_not_to_be_applied(
     monkeypatch: pytest.MonkeyPatch, plans: Mapping[str, Plan] | None, said: str
@@ -89,9 +90,14 @@ def test_exchanged_addresses_are_named_and_not_to_be_applied(
 
         def catch_up(self) -> None:
             if plans is None:
-                raise ClusterUnavailable("a", "away")
+                raise NotAuthorized("a", "reading strait.l.plan")
 
-    monkeypatch.setattr(link_state, "StateReader", Reader)
-    error = link_state.no_plan(ENDS, "l")
-    assert f"link l: {said}" in str(error)
-    assert ("do not run `strait apply`" in str(error)) == bool(plans)
+    monkeypatch.setattr(exchanged, "StateReader", Reader)
+
+    def refuse() -> None:
+        raise link_state.no_plan(ENDS, "l")
+
+    with pytest.raises(ConfigError) as error:
+        refuse()
+    assert f"link l: {said}" in str(error.value)
+    assert ("run `strait apply l`" in str(error.value)) != bool(plans)
