@@ -1,4 +1,4 @@
-"""The state that version 0.1.0 left: the map in segments of a week and a gigabyte, a record for each partition and
+"""The state that checkouts up to commit cec66a5c left: the map in segments of a week and a gigabyte, a record for each partition and
 minute, and reports that each held every partition. Byte for byte as that version wrote them, whatever this one does."""
 
 import json

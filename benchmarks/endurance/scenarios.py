@@ -20,7 +20,7 @@ SCENARIOS = {
         ("weeks", "partitions", "report_minutes", "seconds"),
     ),
     "upgrade": Scenario(
-        "state that version 0.1.0 left, next to an empty link",
+        "state that an early checkout left, next to an empty link",
         Sizes(weeks=0.1, partitions=1000),
         upgrade,
         ("weeks", "partitions", "seconds"),

@@ -31,7 +31,7 @@ def weeks(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
 
 
 def upgrade(sizes: Sizes, folder: Path, say: Say) -> list[Finding]:
-    """State that version 0.1.0 has written, taken over by this one."""
+    """State that an early checkout has written, taken over by this one."""
     return _compare(sizes, folder, say, write_old_checkpoints)
 
 
