@@ -146,6 +146,11 @@ def test_values_may_use_secrets(rows: DataFrame) -> None:
         (TopicTransform(json_schema="a INT, b INT", rename_fields={"a": "b"}), "two fields become b"),
         (
             TopicTransform(json_schema="email STRING", set_fields={"Email": "'x'"}),
+            "the schema has no field Email; did you mean 'email'?",
+        ),
+        (TopicTransform(json_schema=SCHEMA, set_fields={"emial": "'x'"}), "no field emial; did you mean 'email'?"),
+        (
+            TopicTransform(json_schema="email STRING, id INT", rename_fields={"id": "Email"}),
             "Email would be added beside the schema's email",
         ),
         (TopicTransform(json_schema="a INT", set_fields={"a": "rand()"}), "fields.set.a: Rand"),

@@ -103,7 +103,7 @@ class Fields(Settings):
 
     set: Mapping[FieldName, Expression] = Field(
         default_factory=dict,
-        description="Field -> expression of its new content; fields that a schema of JSON lacks are added.",
+        description="Field of the schema -> expression of its new content. To add a field, add it to the schema of JSON.",
     )
     drop: tuple[FieldName, ...] = Field((), description="Fields to leave out, of JSON.")
     rename: Mapping[FieldName, FieldName] = Field(default_factory=dict, description="Field -> its new name, of JSON.")

@@ -34,6 +34,7 @@ from pyspark.sql.types import (
 from strait.avro.schema import parsed
 from strait.config.route_names import topic_of
 from strait.config.transform import WHY_NOT_IN_WHERE
+from strait.config.validation import did_you_mean
 from strait.engine.detour.avro import values_of
 from strait.engine.detour.collector import collect
 from strait.engine.detour.layout import FROM_SPARK, Kind
@@ -206,11 +207,13 @@ def _value(rows: DataFrame, transform: TopicTransform) -> str:
     if not transform.changes_fields:
         return _checked(rows, transform, "value", transform.value, StringType, BinaryType)
     fields = _fields(rows)
-    unknown = [name for name in (*transform.drop_fields, *transform.rename_fields) if name not in fields]
-    if unknown:
-        raise Refused(f"fields: the schema has no field {unknown[0]}")
+    for name in (*transform.set_fields, *transform.drop_fields, *transform.rename_fields):
+        if (
+            name not in fields
+        ):  # also of `set`: with a typo in its name, the field that is meant would be copied as it is
+            raise Refused(f"fields: the schema has no field {name}{did_you_mean(name, fields)}")
     made: dict[str, str] = {}
-    for name in (*fields, *(name for name in transform.set_fields if name not in fields)):
+    for name in fields:
         if name in transform.drop_fields:
             continue
         new = transform.rename_fields.get(name, name)

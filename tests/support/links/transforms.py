@@ -31,7 +31,7 @@ def transform(folder: Path, **changes: Any) -> TopicTransform:
     """Filter, key and fields; its secret is in ``folder``."""
     (folder / "salt").write_text(f"{SALT}\n", encoding="utf-8")
     masking = TopicTransform(
-        json_schema="id BIGINT, email STRING, country STRING, amount DOUBLE, note STRING",
+        json_schema="id BIGINT, email STRING, country STRING, amount DOUBLE, note STRING, at STRING",
         where="v.country <> 'US' AND v.amount > 10",
         key="sha2(concat(secret.salt, CAST(key AS STRING)), 256)",
         set_fields={"email": "regexp_replace(v.email, '^[^@]+', 'x')", "at": "CAST(offset AS STRING)"},
