@@ -125,11 +125,20 @@ package: install ## Pack Strait and its libraries into one archive for the hosts
 	$(BIN)/python -m strait.launch.package $(PACKAGE)
 	$(done)
 
+# $(call named_by_system,folder) gives wheels with compiled code the names that package indexes take, such as manylinux2014.
+named_by_system = for wheel in $(1)/strait-*-linux_*.whl; do \
+	[ -e "$$wheel" ] || continue; \
+	said=$$(PATH="$(BIN):$$PATH" auditwheel repair --wheel-dir $(1) "$$wheel" 2>&1) || { echo "$$said" >&2; exit 1; }; \
+	rm "$$wheel"; \
+done
+
 .PHONY: wheel
 wheel: $(INSTALLED) ## Build the package and the provider for Airflow, build/*.whl; `pip install` them into any environment
 	$(call step,wheels)
 	$(FIND_UV)
+	rm -f build/strait-*.whl
 	"$$uv" build --quiet --wheel --out-dir build .
+	$(call named_by_system,build)
 	rm -rf provider/build
 	"$$uv" build --quiet --wheel --out-dir build provider
 	ls build/*.whl
@@ -155,6 +164,7 @@ release: $(INSTALLED) sbom ## Build what a release has into build/release: sourc
 	mkdir -p $(RELEASE)
 	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) CFLAGS=-g0 STRAIT_REPOSITORY="$(REPOSITORY)"
 	"$$uv" build --quiet --out-dir $(RELEASE) .
+	$(call named_by_system,$(RELEASE))
 	rm -rf provider/build
 	"$$uv" build --quiet --wheel --out-dir $(RELEASE) provider
 	rm -f $(RELEASE)/.gitignore
