@@ -276,6 +276,26 @@ def _fields(rows: DataFrame) -> list[str]:
     return [field.name for field in parsed.fields if field.name != _CORRUPT]
 
 
+def _nodes(expression: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of a resolved expression as `tree` takes them, with the fields that it needs.
+
+    Spark's `toJSON` of the whole has the branches of a CASE twice, as fields and as children, so that each further level of
+    nested ones takes twice the time; as do `nvl` and others.
+    """
+    rest = [expression]
+    while rest:
+        node = rest.pop()
+        name, children = node.getClass().getName(), node.children()
+        found = {"class": name, "num-children": children.size()}
+        kind = name.rpartition(".")[2]
+        if kind in ("AttributeReference", "Literal"):
+            (found,) = json.loads(node.toJSON())
+        elif kind == "Cast":
+            found["dataType"] = json.loads(node.dataType().json())
+        yield found
+        rest += [children.apply(at) for at in reversed(range(found["num-children"]))]
+
+
 def _checked(
     rows: DataFrame,
     transform: TopicTransform,
@@ -303,8 +323,7 @@ def _checked(
         raise Refused(
             f"{name}: only functions of one record can be evaluated, without aggregates, windows or subqueries"
         )
-    # Of the plan only this: each field that a rule copies has the type of the whole value in it, for all topics before, too.
-    nodes = json.loads(plan.projectList().head().toJSON())
+    nodes = list(_nodes(plan.projectList().head()))
     if (found := depth(nodes)) > MOST_DEPTH:
         raise Refused(f"{name}: it is nested {found} deep, and at most {MOST_DEPTH} is allowed")
     root = tree(nodes)
