@@ -201,8 +201,8 @@ def test_another_source_is_a_persons_decision(pair: Pair, other: Cluster) -> Non
         assert control.apply().plan.source_cluster == mine, "and back"
 
 
-def test_a_link_with_exchanged_addresses_does_not_copy_its_copies_back(pair: Pair) -> None:
-    """Without this its destination has no plan, so that it looks like a new link, and appends the copies to their originals."""
+def test_a_link_with_exchanged_addresses_is_not_taken_for_a_new_one(pair: Pair) -> None:
+    """Its destination has no plan, so it would look like a new link, and replicate in the wrong direction."""
     with Control(pair.file, LINK) as control:
         control.apply()
     before = [Admin(end.client_properties, "it").partition_counts() for end in (pair.source, pair.destination)]

@@ -121,9 +121,10 @@ class Control:
         """
         _ = self._source  # connects first: if both clusters fail, its error is raised
         self._state.catch_up()
-        if not self._state.plans:
+        facts = self._observe()
+        if not self._state.plans and naming.plan_topic(self.name) in facts[0].topics:
             require_not_exchanged(self.name, self._handle.source, self._handle.destination)
-        return self._decide(self._observe(), {}, stopped)
+        return self._decide(facts, {}, stopped)
 
     def has_work(self, proposal: Proposal) -> bool:
         """Return whether `apply` would do anything for this proposal, which must be the latest."""
