@@ -1,6 +1,7 @@
 """The state of a link that an audit needs: plans, offset map, and the records that explain differences."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -9,10 +10,10 @@ from strait.config import naming
 from strait.config.cluster import Cluster
 from strait.config.cluster_identity import expecting
 from strait.config.route_names import topic_of
-from strait.errors import ConfigError
+from strait.errors import ClusterUnavailable, ConfigError
 from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
-from strait.state.exchanged import require_not_exchanged
+from strait.state.exchanged import exchanged_addresses
 from strait.state.moved_copies import clusters_left_out, end_of_copies
 from strait.state.planned_pairs import runs_about
 from strait.state.producer_registry import Registrations
@@ -68,10 +69,11 @@ def no_topic(cluster: str, name: str) -> str:
 
 
 def no_plan(ends: Ends, link: str) -> ConfigError:
-    """Return the error for a link whose destination has no plan of it. Raises as `require_not_exchanged`."""
-    require_not_exchanged(
-        link, Cluster(ends.source_properties, ends.source), Cluster(ends.destination_properties, ends.destination)
-    )
+    """Return the error for a link whose destination has no plan of it."""
+    source = Cluster(ends.source_properties, ends.source)
+    with suppress(ClusterUnavailable):  # an audit by the ledger needs no source
+        if error := exchanged_addresses(link, source, Cluster(ends.destination_properties, ends.destination)):
+            return error
     return ConfigError(f"link {link}", ["has no plan with topics"], hint=f"run `strait apply {link}`")
 
 

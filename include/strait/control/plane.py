@@ -52,7 +52,7 @@ from strait.planning.topic_sync.heartbeats import with_heartbeats
 from strait.planning.topic_sync.sync import follows_acls
 from strait.planning.topics.retained import retained
 from strait.planning.topics.routes import with_routes
-from strait.state.exchanged import require_not_exchanged
+from strait.state.exchanged import exchanged_addresses
 from strait.state.link_handle import ConfiguredLink
 from strait.state.publisher import Publication
 from strait.state.reader import StateReader
@@ -122,8 +122,10 @@ class Control:
         _ = self._source  # connects first: if both clusters fail, its error is raised
         self._state.catch_up()
         facts = self._observe()
-        if not self._state.plans and naming.plan_topic(self.name) in facts[0].topics:
-            require_not_exchanged(self.name, self._handle.source, self._handle.destination)
+        # A source that lists no plan topic is not asked for it: links need no permission on it.
+        asked = not self._state.plans and naming.plan_topic(self.name) in facts[0].topics
+        if asked and (error := exchanged_addresses(self.name, self._handle.source, self._handle.destination)):
+            raise error
         return self._decide(facts, {}, stopped)
 
     def has_work(self, proposal: Proposal) -> bool:

@@ -207,10 +207,9 @@ def _value(rows: DataFrame, transform: TopicTransform) -> str:
     if not transform.changes_fields:
         return _checked(rows, transform, "value", transform.value, StringType, BinaryType)
     fields = _fields(rows)
+    # Also of `set`: with a typo in its name, the field that is meant would be copied as it is.
     for name in (*transform.set_fields, *transform.drop_fields, *transform.rename_fields):
-        if (
-            name not in fields
-        ):  # also of `set`: with a typo in its name, the field that is meant would be copied as it is
+        if name not in fields:
             raise Refused(f"fields: the schema has no field {name}{did_you_mean(name, fields)}")
     made: dict[str, str] = {}
     for name in fields:
@@ -280,7 +279,7 @@ def _nodes(expression: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the nodes of a resolved expression as `tree` takes them, with the fields that it needs.
 
     Spark's `toJSON` of the whole has the branches of a CASE twice, as fields and as children, so that each further level of
-    nested ones takes twice the time; as do `nvl` and others.
+    nested ones takes twice the time.
     """
     rest = [expression]
     while rest:

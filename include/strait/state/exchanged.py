@@ -5,12 +5,11 @@ from strait.errors import ConfigError, NotAuthorized, StateError
 from strait.state.reader import StateReader
 
 
-def require_not_exchanged(link: str, source: Cluster, destination: Cluster) -> None:
-    """Check a link of which the destination has no plan: it may be new, or its addresses are exchanged, so that it would
-    replicate in the wrong direction. A source that does not let its state topics be read proves neither.
+def exchanged_addresses(link: str, source: Cluster, destination: Cluster) -> ConfigError | None:
+    """Return the error of a link of which the source has a plan. The destination has none: the link may also be new, but
+    then it would replicate in the wrong direction. None: the source has no plan, or does not let it be read.
 
     Raises:
-        ConfigError: its source has a plan of it.
         ClusterUnavailable
     """
     try:
@@ -18,13 +17,12 @@ def require_not_exchanged(link: str, source: Cluster, destination: Cluster) -> N
             reader.catch_up()
             has_plan = any(plan.topics for plan in reader.plans.values())
     except (NotAuthorized, StateError):
-        return
-    if has_plan:
-        raise ConfigError(
-            f"link {link}",
-            [
-                f"its state is on its source, cluster {source.name}, and not on its destination, cluster {destination.name}"
-            ],
-            hint=f"exchange `bootstrap.servers` of {source.name} and {destination.name} in the links file; if the link is to "
-            f"replicate from {source.name} to {destination.name} beside the one that replicates back, give it another name",
-        )
+        return None
+    if not has_plan:
+        return None
+    return ConfigError(
+        f"link {link}",
+        [f"its state is on its source, cluster {source.name}, and not on its destination, cluster {destination.name}"],
+        hint=f"exchange `bootstrap.servers` of {source.name} and {destination.name} in the links file; if the link is to "
+        f"replicate from {source.name} to {destination.name} beside the one that replicates back, give it another name",
+    )

@@ -13,7 +13,7 @@ from strait.audit.link_state import Ends
 from strait.audit.plan import AuditedTopic, AuditPlan
 from strait.config.audit import AuditRequest, Relation
 from strait.config.cluster_identity import expected_id
-from strait.errors import ConfigError, NotAuthorized, UnsupportedRequest
+from strait.errors import ClusterUnavailable, NotAuthorized, StraitError, UnsupportedRequest
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.producers import ActiveProducer
 from strait.state import exchanged
@@ -75,29 +75,24 @@ PLAN = Plan(
     [
         ({"default": PLAN}, "its state is on its source, cluster a, and not on its destination, cluster b (exchange "),
         ({}, "has no plan with topics (run `strait apply l`)"),
-        (None, "has no plan with topics (run `strait apply l`)"),
+        (NotAuthorized("a", "reading strait.l.plan"), "has no plan with topics (run `strait apply l`)"),
+        (ClusterUnavailable("a", "away"), "has no plan with topics (run `strait apply l`)"),
     ],
-    ids=["exchanged", "new", "denied"],
+    ids=["exchanged", "new", "denied", "away"],
 )
 def test_exchanged_addresses_are_named_and_not_to_be_applied(
-    monkeypatch: pytest.MonkeyPatch, plans: Mapping[str, Plan] | None, said: str
+    monkeypatch: pytest.MonkeyPatch, plans: Mapping[str, Plan] | StraitError, said: str
 ) -> None:
     class Reader(nullcontext[Any]):
         def __init__(self, _: object, cluster: str, link: str, *, follow: object) -> None:
             super().__init__(self)
             assert (cluster, link) == ("a", "l")
-            self.plans = plans or {}
+            self.plans = plans
 
         def catch_up(self) -> None:
-            if plans is None:
-                raise NotAuthorized("a", "reading strait.l.plan")
+            if isinstance(plans, StraitError):
+                raise plans
 
     monkeypatch.setattr(exchanged, "StateReader", Reader)
-
-    def refuse() -> None:
-        raise link_state.no_plan(ENDS, "l")
-
-    with pytest.raises(ConfigError) as error:
-        refuse()
-    assert f"link l: {said}" in str(error.value)
-    assert ("run `strait apply l`" in str(error.value)) != bool(plans)
+    error = link_state.no_plan(ENDS, "l")
+    assert f"link l: {said}" in str(error)
