@@ -57,13 +57,20 @@ def transform_rounds(
             storm.end()
     every = [second for seconds in recoveries.values() for second in seconds]
     say(f"{records} records equal, every offset exact; {len(every)} faults, median {median(every):.1f} s; seed {seed}")
+    say(f"{storm.kills} of them killed something; before {storm.races} both applications copied beside each other")
     return recoveries
 
 
 class TransformStorm:
-    """Two applications of one link, writers, and faults for both."""
+    """Two applications of one link, writers, and faults for both.
+
+    Attributes:
+        kills: number of faults that killed a process. One that is drawn may find none, while an application begins.
+        races: number of faults before which both applications copied beside each other.
+    """
 
     def __init__(self, folder: Path, source: Cluster, destination: Cluster, seed: int) -> None:
+        self.kills = self.races = 0
         self._rng, self._writes = random.Random(seed), random.Random(seed + 1)
         self._source, self._destination = source, destination
         clusters, launcher = Clusters(source, destination), LocalLauncher(folder / "applications")
@@ -99,13 +106,13 @@ class TransformStorm:
     def faults(self) -> Mapping[str, Callable[[], None]]:
         """Name -> fault."""
         return {
-            "a slot killed": lambda: kill(self._some("slot")),
-            "a second process killed": lambda: kill(self._some("second")),
-            "all workers killed": lambda: kill([*self._some("slot"), *self._some("second")]),
-            "a driver killed": lambda: kill(self._some("driver")),
-            "a JVM killed": lambda: kill(self._some("jvm")),
-            "an application killed": lambda: self._one().kill_everything(),
-            "all applications killed": self.kill_all,
+            "a slot killed": lambda: self._kill(self._some("slot")),
+            "a second process killed": lambda: self._kill(self._some("second")),
+            "all workers killed": lambda: self._kill([*self._some("slot"), *self._some("second")]),
+            "a driver killed": lambda: self._kill(self._some("driver")),
+            "a JVM killed": lambda: self._kill(self._some("jvm")),
+            "an application killed": lambda: self._kill_whole(self._one()),
+            "all applications killed": lambda: self._kill_whole(*self._instances),
             "a slot suspended": lambda: self.suspend("slot"),
             "a second process suspended": lambda: self.suspend("second"),
             "a JVM suspended": lambda: self.suspend("jvm"),
@@ -124,6 +131,7 @@ class TransformStorm:
         begun, drawn = time.monotonic(), 0
         while drawn < faults or time.monotonic() < begun + minutes * 60:
             name = self._rng.choice(sorted(self.faults))
+            self.races += all(parts(one)["slot"] for one in self._instances)
             self.faults[name]()
             self._start_those_that_ended()
             drawn += 1
@@ -163,10 +171,6 @@ class TransformStorm:
         for one in self._instances:
             one.launcher.stop(_NAME, grace_seconds=0.0)
 
-    def kill_all(self) -> None:
-        for one in self._instances:
-            one.kill_everything()
-
     def suspend(self, *names: str) -> None:
         """While the other application goes on, if it is well."""
         with suspended([process for name in names for process in self._some(name)]):
@@ -175,8 +179,18 @@ class TransformStorm:
     def kill_the_broker(self) -> None:
         (broker,) = self._destination.broker_ids
         self._destination.kill(broker)
+        self.kills += 1
         time.sleep(self._rng.uniform(0.0, 3.0))
         self._destination.start_broker(broker)
+
+    def _kill(self, processes: list[psutil.Process]) -> None:
+        self.kills += bool(processes)
+        kill(processes)
+
+    def _kill_whole(self, *instances: Link) -> None:
+        self.kills += any(one.processes() for one in instances)
+        for one in instances:
+            one.kill_everything()
 
     def _one(self) -> Link:
         return self._instances[self._rng.randrange(len(self._instances))]
