@@ -6,19 +6,16 @@ from operator import attrgetter
 
 from strait.audit.ledger_rows import LedgerRow, with_rows
 from strait.audit.ledger_topic import Wanted
-from strait.audit.link_state import Ends, no_plan, no_topic
-from strait.audit.plan import AuditedPartition, AuditedTopic, AuditPlan, OnRecord
+from strait.audit.link_state import Ends, no_plan, no_topic, not_replicated, requested
+from strait.audit.plan import LOSSES, AuditedPartition, AuditedTopic, AuditPlan, OnRecord
 from strait.audit.publishing import ResultLog
 from strait.config.audit import AuditRequest
 from strait.config.cluster import Cluster
-from strait.config.route_names import is_meant
-from strait.config.validation import did_you_mean
-from strait.errors import ConfigError
 from strait.kafka.admin import Admin
 from strait.model import ClusterFacts, TopicPartition
 from strait.planning.review.clusters import planned_clusters
 from strait.state.reader import StateReader
-from strait.state.schema import Loss, Plan, PlannedTopic
+from strait.state.schema import Loss, PlannedTopic
 from strait.state.verified import conclusion
 from strait.waiting import unix_ms
 
@@ -44,7 +41,7 @@ def plan_ledger(ends: Ends, link: str, request: AuditRequest, audit_id: str, rea
     if not any(plan.topics for plan in plans):
         raise no_plan(ends, link)
     there = there.expecting(planned_clusters(plans)[1])
-    topics = _topics(link, plans, request)
+    topics, waiting = requested(link, plans, request.topics)
     facts, partitions = _observed(there, topics, losses)
     rows = read_rows(wanted(partitions, {topic.source: topic.destination_id for topic in topics}))
     results = ResultLog(there, link).newest()
@@ -72,7 +69,7 @@ def plan_ledger(ends: Ends, link: str, request: AuditRequest, audit_id: str, rea
             )
             for topic in topics
         ),
-        partitions=tuple(sorted(found, key=attrgetter("topic", "partition"))),
+        partitions=tuple(sorted([*found, *not_replicated(waiting)], key=attrgetter("topic", "partition"))),
         planned_at_ms=unix_ms(),
     )
 
@@ -83,18 +80,6 @@ def wanted(partitions: Iterable[AuditedPartition], ids: Mapping[str, str]) -> li
         Wanted(TopicPartition(one.topic, one.partition), one.copy_topic, ids.get(one.topic, ""), one.copy_start)
         for one in partitions
         if not one.problem
-    ]
-
-
-def _topics(link: str, plans: Iterable[Plan], request: AuditRequest) -> list[PlannedTopic]:
-    planned = {topic.source: topic for plan in plans for topic in plan.topics}
-    for name in request.topics:
-        if not any(is_meant(name, topic) for topic in planned):
-            raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, planned)}"])
-    return [
-        topic
-        for name, topic in sorted(planned.items())
-        if not request.topics or any(is_meant(given, name) for given in request.topics)
     ]
 
 
@@ -113,9 +98,7 @@ def _observed(
     lost: dict[TopicPartition, list[OnRecord]] = {}
     for loss in losses:
         if loss.side == "destination":
-            entry = OnRecord(
-                side="destination", first=loss.from_offset, end=loss.to_offset, cause=f"losses: {loss.cause}"
-            )
+            entry = OnRecord(side="destination", first=loss.from_offset, end=loss.to_offset, cause=LOSSES + loss.cause)
             lost.setdefault(TopicPartition(loss.topic, loss.partition), []).append(entry)
     found = []
     for topic in topics:

@@ -1,26 +1,28 @@
 """The state of a link that an audit needs: plans, offset map, and the records that explain differences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
-from strait.audit.plan import AuditedPartition, MovedIn, OnRecord
+from strait.audit.plan import LOSSES, QUARANTINE, AuditedPartition, MovedIn, OnRecord
 from strait.config import naming
 from strait.config.cluster import Cluster
 from strait.config.cluster_identity import expecting
-from strait.config.route_names import topic_of
+from strait.config.route_names import is_meant, topic_of
+from strait.config.validation import did_you_mean
 from strait.errors import ClusterUnavailable, ConfigError
 from strait.kafka.reading import read_topic
 from strait.model import TopicPartition
+from strait.reasons import Reason
 from strait.state.exchanged import exchanged_addresses
 from strait.state.moved_copies import clusters_left_out, end_of_copies
 from strait.state.planned_pairs import runs_about
 from strait.state.producer_registry import Registrations
-from strait.state.quarantine_log import Contents
+from strait.state.quarantine_log import Contents, Entry
 from strait.state.reader import StateReader
 from strait.state.registrations import registrations
-from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic, Registration
+from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic, Registration, Waiting
 from strait.state.signing import Proof
 from strait.state.translation import Translator
 
@@ -58,10 +60,45 @@ class LinkState:
     plans: Mapping[str, Plan]
     proofs: Mapping[str, Proof]
     runs: Mapping[tuple[str, int], Sequence[OffsetMapping]]
-    losses: Sequence[Loss]
-    quarantined: Mapping[TopicPartition, list[tuple[int, str]]]
+    losses: Mapping[TopicPartition, list[Loss]]
+    quarantined: Mapping[TopicPartition, list[Entry]]
     writers: Registrations
     source_writers: Registrations
+
+
+def requested(link: str, plans: Collection[Plan], topics: Collection[str]) -> tuple[list[PlannedTopic], list[Waiting]]:
+    """Return the planned topics of a request by name, and the entries of those that are selected and not planned.
+
+    Args:
+        topics: those that are requested; empty: all, except those that the source does not have.
+
+    Raises:
+        ConfigError: the link has none of a requested name.
+    """
+    planned = {topic.source: topic for plan in plans for topic in plan.topics}
+    waiting = [item for plan in plans for item in plan.waiting if item.topic not in planned]
+    names = {*planned, *(item.topic for item in waiting)}
+    for name in topics:
+        if not any(is_meant(name, topic) for topic in names):
+            raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, names)}"])
+
+    def wanted(topic: str) -> bool:
+        return not topics or any(is_meant(name, topic) for name in topics)
+
+    waiting = [item for item in waiting if topics or item.reason != Reason.SOURCE_MISSING]
+    return [planned[topic] for topic in sorted(planned) if wanted(topic)], [it for it in waiting if wanted(it.topic)]
+
+
+def not_replicated(waiting: Iterable[Waiting]) -> list[AuditedPartition]:
+    """Return the partitions of topics that are selected and not planned, with the reason. Where the plan names none, the first
+    one stands for all."""
+    return [
+        AuditedPartition(
+            topic=item.topic, partition=number, copy_topic="", problem=f"not replicated: {item.reason}: {item.detail}"
+        )
+        for item in waiting
+        for number in item.partitions or (0,)
+    ]
 
 
 def no_topic(cluster: str, name: str) -> str:
@@ -103,7 +140,10 @@ def read_link(ends: Ends, link: str) -> LinkState:
     there = ends.destination_properties, ends.destination
     with StateReader(*there, link, follow=("plan", "map", "losses")) as state:
         state.catch_up()
-        plans, proofs, runs, losses = dict(state.plans), dict(state.proofs), dict(state.runs), state.losses
+        plans, proofs, runs = dict(state.plans), dict(state.proofs), dict(state.runs)
+        losses: dict[TopicPartition, list[Loss]] = {}
+        for loss in state.losses:
+            losses.setdefault(TopicPartition(loss.topic, loss.partition), []).append(loss)
     return LinkState(
         plans,
         proofs,
@@ -115,26 +155,55 @@ def read_link(ends: Ends, link: str) -> LinkState:
     )
 
 
-def _quarantined(properties: Properties, cluster: str, link: str) -> dict[TopicPartition, list[tuple[int, str]]]:
+def _quarantined(properties: Properties, cluster: str, link: str) -> dict[TopicPartition, list[Entry]]:
     contents = Contents()
     for message in read_topic(properties, cluster, naming.quarantine_topic(link)):
         contents.apply(message.offset() or 0, message.key(), message.value(), list(message.headers() or ()))
-    found: dict[TopicPartition, list[tuple[int, str]]] = {}
+    found: dict[TopicPartition, list[Entry]] = {}
     for entry in contents.entries():
-        cause = f"quarantine: {entry.settled or 'unresolved'}"
-        found.setdefault(TopicPartition(entry.topic, entry.partition), []).append((entry.offset, cause))
+        found.setdefault(TopicPartition(entry.topic, entry.partition), []).append(entry)
     return found
 
 
-def on_record(place: TopicPartition, state: LinkState) -> list[OnRecord]:
-    found = [
-        OnRecord(side=loss.side, first=loss.from_offset, end=loss.to_offset, cause=f"losses: {loss.cause}")
-        for loss in state.losses
-        if (loss.topic, loss.partition) == place and loss.action != "halted"
+_RECREATED = {Reason.SOURCE_RECREATED, Reason.DESTINATION_RECREATED, Reason.DESTINATION_DELETED}
+_TRUNCATED = {Reason.SOURCE_TRUNCATED, Reason.DESTINATION_TRUNCATED}
+
+
+def on_record(losses: Iterable[Loss], quarantined: Iterable[Entry]) -> list[OnRecord]:
+    """Return the entries about records that a partition's logs have now, or that would be there.
+
+    Other records get the offsets of those that a log lost at its end, or of a topic that was recreated; so no entry from
+    before is about them.
+    """
+    entries = [
+        (
+            loss.at_ms,
+            loss.cause,
+            OnRecord(side=loss.side, first=loss.from_offset, end=loss.to_offset, cause=LOSSES + loss.cause),
+        )
+        for loss in losses
+        if loss.action != "halted"
     ]
-    for offset, cause in state.quarantined.get(place, ()):
-        found.append(OnRecord(side="source", first=offset, end=offset + 1, cause=cause))
+    for entry in quarantined:
+        cause = f"{QUARANTINE}{entry.settled or 'unresolved'}"
+        one = OnRecord(side="source", first=entry.offset, end=entry.offset + 1, cause=cause)
+        entries.append((entry.quarantined_at_ms, Reason.QUARANTINED, one))
+    found: list[OnRecord] = []
+    for _, cause, one in sorted(entries, key=itemgetter(0)):
+        if cause in _RECREATED:
+            found = [it for it in found if it.side != one.side]
+        elif cause in _TRUNCATED:
+            found = [kept for it in found if (kept := _before(it, one)) is not None]
+        else:
+            found.append(one)
     return found
+
+
+def _before(one: OnRecord, truncated: OnRecord) -> OnRecord | None:
+    """Return an entry without the offsets from a truncated log's end on."""
+    if one.side != truncated.side or one.end <= truncated.first:
+        return one
+    return one.model_copy(update={"end": truncated.first}) if one.first < truncated.first else None
 
 
 def owner_of(one: Registration, link: str) -> str:

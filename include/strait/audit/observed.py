@@ -62,6 +62,7 @@ class Observed:
             "copy_after": copy.offsets_each(copies, "end"),
             "copy_start": copy.offsets_each(copies, "earliest"),
             "source_end": source.offsets_each(sources, "latest"),
+            "source_after": source.offsets_each(sources, "end"),
             "source_start": source.offsets_each(sources, "earliest"),
         }
         for name, time_ms in (("since", request.since_ms), ("until", request.until_ms)):
@@ -117,8 +118,14 @@ class Observed:
             planned_at_ms=unix_ms(),
         )
 
+    def partitions(self, pair: Pair) -> int:
+        """Return how many partitions the plan or the source has, whichever are more."""
+        source = self.source.topics.get(pair.topic)
+        return max(len(pair.planned.slots) if pair.planned else 0, source.partitions if source else 0)
+
     def partition(self, pair: Pair, number: int, request: AuditRequest) -> AuditedPartition:
-        """Return a partition with its offsets, or with the problem that keeps it from being compared."""
+        """Return a partition with its offsets, or with the problem that keeps it from being compared. Its tail is that behind
+        an open transaction."""
         here, there = TopicPartition(pair.topic, number), TopicPartition(pair.copy_topic, number)
         one = AuditedPartition(topic=pair.topic, partition=number, copy_topic=pair.copy_topic)
         if problem := self._problem(pair, here, there):
@@ -129,6 +136,7 @@ class Observed:
         return one.model_copy(
             update={
                 **{name: found[name] for name in ("source_start", "source_end", "copy_start", "copy_end")},
+                "tail": max(0, found["source_after"] - found["source_end"]),
                 "chunk_records": chunk_records(request.chunk_bytes, self.sizes.get(here, 0), records),
                 "timed": configs[1].get("message.timestamp.type") != "LogAppendTime",
                 "source_compacted": "compact" in configs[0].get("cleanup.policy", ""),

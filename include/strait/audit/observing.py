@@ -14,17 +14,18 @@ from strait.audit.link_state import (
     moved_in,
     no_plan,
     no_topic,
+    not_replicated,
     on_record,
     owner_of,
     read_link,
+    requested,
     skipped_before,
 )
 from strait.audit.observed import Observed, Pair
 from strait.audit.plan import AuditedPartition, AuditPlan
 from strait.audit.transformed import made_otherwise, of_transformed, refused_transforms
 from strait.config.audit import AuditRequest
-from strait.config.route_names import is_meant, topic_of
-from strait.config.validation import did_you_mean
+from strait.config.route_names import topic_of
 from strait.errors import ConfigError, StateError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
@@ -62,18 +63,11 @@ def plan_link(
     with StateReader(*there, link, follow=("plan",)) as reader:
         reader.catch_up()
         plans = tuple(reader.plans.values())
-    planned = {topic.source: topic for plan in plans for topic in plan.topics}
-    if not planned:
+    if not any(plan.topics for plan in plans):
         raise no_plan(ends, link)
     ends = ends.expecting(*planned_clusters(plans))
-    for name in request.topics:
-        if not any(is_meant(name, topic) for topic in planned):
-            raise ConfigError(f"link {link}", [f"its plan has no topic {name!r}{did_you_mean(name, planned)}"])
-    pairs = [
-        Pair(topic.source, topic.destination, topic)
-        for topic in planned.values()
-        if not request.topics or any(is_meant(name, topic.source) for name in request.topics)
-    ]
+    planned, waiting = requested(link, plans, request.topics)
+    pairs = [Pair(topic.source, topic.destination, topic) for topic in planned]
     observed = Observed.of(ends, pairs, request, whole=whole)
     state = read_link(ends, link)  # after the logs' ends, so that it describes all records before them
     producer_id = next(plan.producer_id for plan in state.plans.values())
@@ -81,8 +75,9 @@ def plan_link(
     partitions = [
         _of_link(observed, pair, number, state, request, producer_id, refused.get(pair.topic, ""))
         for pair in pairs
-        for number in range(len(pair.planned.slots) if pair.planned else 0)
+        for number in range(observed.partitions(pair))
     ]
+    partitions += not_replicated(waiting)
     owners = {
         str(one.producer_id): owner_of(one, link) for one in state.writers.all() if one.producer_id != producer_id
     }
@@ -155,7 +150,7 @@ def _of_copies(observed: Observed, pair: Pair, number: int, request: AuditReques
     first = max(source_from, copy_from)
     end = max(first, copy_to if request.until_ms is None else min(source_to, copy_to))
     deleted = abs(one.source_start - one.copy_start) if request.since_ms is None else 0
-    tail = max(0, one.source_end - one.copy_end) if request.until_ms is None else 0
+    tail = one.tail + max(0, one.source_end - one.copy_end) if request.until_ms is None else 0
     return one.model_copy(update={"first": first, "end": end, "deleted": deleted, "tail": tail})
 
 
@@ -172,6 +167,8 @@ def _of_link(
     topic = pair.planned
     if one.problem or topic is None:
         return one
+    if number >= len(topic.slots):
+        return one.model_copy(update={"problem": "not replicated: the link's plan does not have this partition yet"})
     if refused:
         return one.model_copy(update={"problem": refused})
     here, there = TopicPartition(pair.topic, number), TopicPartition(pair.copy_topic, number)
@@ -211,17 +208,18 @@ def _of_link(
     ids = observed.source.cluster_id, observed.copy.cluster_id
     by_time = request.since_ms is not None
     skipped = producers_left_out(topic.policy.copies, state.source_writers.all(), *ids)
+    behind = one.tail if _end(one, topic) == one.source_end else 0
     found = one.model_copy(
         update={
             "first": first,
             "end": end,
             "whole": shared,
             "deleted": max(0, deleted),
-            "tail": max(0, _end(one, topic) - translator.next_at_source(written).number),
+            "tail": behind + max(0, _end(one, topic) - translator.next_at_source(written).number),
             "moved_in": None if by_time else moved_in(topic, number, state, runs, ids),
             "skipped": 0 if by_time else skipped_before(topic, one, state, runs, ids),
             "skipped_producers": tuple(sorted(skipped)),
-            "on_record": tuple(on_record(here, state)),
+            "on_record": tuple(on_record(state.losses.get(here, ()), state.quarantined.get(here, ()))),
             "on_foreign": "" if topic.policy.on_foreign == "halt" else f"on_foreign: {topic.policy.on_foreign}",
         }
     )
@@ -230,6 +228,7 @@ def _of_link(
         return found
     since = 0 if request.since_ms is None else observed.since("source", here, "since", one.source_end)
     until = min(observed.since("source", here, "until", one.source_end), _end(one, topic))
+    found = found.model_copy(update={"tail": behind})  # the records before are evaluated, and counted if they are kept
     return of_transformed(found, topic.policy.transform, runs, translator, (since, until))
 
 

@@ -6,11 +6,17 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from strait.config.audit import AuditRequest
+from strait.reasons import Reason
 from strait.state.transform import TopicTransform
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+LOSSES, QUARANTINE = "losses: ", "quarantine: "
+"""What the causes of entries in the loss log and in the quarantine begin with."""
+_LEFT_OUT = {LOSSES + Reason.TAIL_DROPPED, QUARANTINE + "unresolved", QUARANTINE + "dropped"}
 
 
 class OnRecord(_Model):
@@ -20,6 +26,11 @@ class OnRecord(_Model):
     first: int
     end: int
     cause: str
+
+    @property
+    def left_out(self) -> bool:
+        """Whether these records of the source are kept out of the copy on purpose."""
+        return self.side == "source" and self.cause in _LEFT_OUT
 
 
 class MovedIn(_Model):

@@ -64,11 +64,13 @@ def record_of(link: str, whole: Mapping[str, Any]) -> Audit:
 
 
 def results_of(whole: Mapping[str, Any]) -> list[TopicResult]:
-    """Return the result of each topic of a certificate."""
+    """Return the result of each topic of a certificate that is replicated."""
     body = whole["body"]
     ids = {one["topic"]: (one["source_id"], one["copy_id"]) for one in body["topics"]}
     of_topic: dict[str, list[Mapping[str, Any]]] = {}
     for one in body["partitions"]:
+        if not one["copy_topic"]:
+            continue
         of_topic.setdefault(one["topic"], []).append(one)
     return [_result(name, ids[name], parts, whole) for name, parts in sorted(of_topic.items())]
 
@@ -111,14 +113,14 @@ def _result(
 
 
 def _verified_until(parts: Sequence[Mapping[str, Any]], relation: str, planned_at_ms: int) -> int | None:
-    """Return the time up to which all records were compared; None: unknown."""
+    """Return the time up to which all records were compared; None: unknown. Timestamps may be of the future."""
     if (
         relation == "ledger"
     ):  # the source was not asked, so it may have older records than the newest one that was checked
         times = [one["newest_ms"] for one in parts if one["records"]]
     else:
         times = [one["newest_ms"] if one["tail"] else planned_at_ms for one in parts]
-    until = min(times, default=-1)
+    until = min([planned_at_ms, *times]) if times else -1
     return until if until >= 0 else None
 
 

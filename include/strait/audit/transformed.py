@@ -56,7 +56,6 @@ def of_transformed(
             "source_to": max(low, high),
             "before": max(0, began - max(one.source_start, requested[0])) if one.first == base else 0,
             "passed": max([map_of.next_at_source(one.end).number, *reached]),
-            "tail": 0,  # the records after the last one are evaluated, too, and counted if they are kept
         }
     )
 

@@ -42,7 +42,8 @@ def repair_(
     """Repair topics that an audit found different.
 
     The link must be stopped. A topic is copied again into a new one, with `.repaired` after its name; consumer groups get
-    their offsets there. To a compacted topic, the newest value of each key that differs is appended.
+    their offsets there. To a compacted topic, the newest value of each key that differs is appended. Exits with 1 if the
+    offsets of a group are left to you.
     """
     directory = Path(audit)
     plan = repair_plan(directory if directory.parent != Path() else home() / "audits" / audit, topic or ())
@@ -58,6 +59,8 @@ def repair_(
     else:
         for one in done:
             _show(one, plan.audit.link)
+    if any(one.groups_left for one in done):
+        raise typer.Exit(1)
 
 
 def _show_plan(plan: RepairPlan, output: Output, *, err: bool = False) -> None:

@@ -79,7 +79,7 @@ class Checkpoints:
         syncs = [OffsetSync(place, *pair) for place, pair in pairs.items() if not is_route(place.topic)]
         written = self._offset_syncs.write({item.key(): item.value() for item in syncs})
         written += self._checkpoints.write({item.key(): item.value() for item in checkpoints})
-        self._written |= {status.group: status.offsets for status in changed}
+        self._written = {status.group: status.offsets for status in found}
         return written
 
 

@@ -162,6 +162,8 @@ class GroupSync:
             for status in found:
                 if not status.note:
                     self._ours[status.group] = in_sync(status, self._ours.get(status.group, {}))
+            for group in self._ours.keys() - look.observed.here.keys():
+                del self._ours[group]
             return found
 
     @contextmanager

@@ -73,8 +73,11 @@ LastWords = Mapping[TopicPartition, LastWord]
 
 
 class LastWordsRead:
-    """The last reports about every planned partition, collected while reports are read in any order. A value that a
-    newly started application does not know comes from a report of an earlier one."""
+    """The last reports about every partition of the plans, collected while reports are read in any order. A value that a
+    newly started application does not know comes from a report of an earlier one.
+
+    Of a topic that waits without being planned, whose partitions the plan need not name, one partition stands for all.
+    """
 
     def __init__(self, plans: Mapping[str, Plan]) -> None:
         self.words = {
@@ -90,12 +93,21 @@ class LastWordsRead:
             for number, end in enumerate(topic.policy.ends)
         }
         over = finished_ends(plans.values())
+        planned = {place.topic for place in self.words}
         waits = [item for plan in plans.values() for item in plan.waiting]
         for place in self.words:
             of_place = (item for item in waits if item.topic == place.topic)
             why = next((item for item in of_place if not item.partitions or place.partition in item.partitions), None)
             self.words[place] = LastWord(waiting="" if why is None else str(why.reason), until=until.get(place, -1))
         self.words |= {place: LastWord.finished(end) for place, end in over.items() if place in self.words}
+        left_out = {
+            TopicPartition(item.topic, number): LastWord(waiting=str(item.reason))
+            for item in waits
+            if item.reason != Reason.SOURCE_MISSING  # it has no records, as last seen
+            for number in item.partitions or (() if item.topic in planned else (0,))
+        }
+        self._left_out = left_out.keys() - self.words.keys()
+        self.words = left_out | self.words
         self._planned = frozenset(place for place, word in self.words.items() if not word.waiting)
         self._known_ms = dict.fromkeys(self.words, (-1, -1, -1))  # when position, end and state were reported
 
@@ -125,14 +137,19 @@ class LastWordsRead:
     def open(self) -> frozenset[TopicPartition]:
         """The partitions about which earlier reports can add something."""
         return frozenset(
-            place for place, word in self.words.items() if not word.over and (not word.known or word.seen_ms < 0)
+            place
+            for place, word in self.words.items()
+            if not (word.over or place in self._left_out) and (not word.known or word.seen_ms < 0)
         )
 
     @property
     def complete(self) -> bool:
         """Whether earlier reports are not needed: of each partition, position and end are known, and it was either
         reported while the source was read, or already waiting."""
-        return all(word.over or (word.known and (word.seen_ms >= 0 or word.waiting)) for word in self.words.values())
+        return all(
+            word.over or place in self._left_out or (word.known and (word.seen_ms >= 0 or word.waiting))
+            for place, word in self.words.items()
+        )
 
 
 def _reads(row: PartitionReport) -> bool:

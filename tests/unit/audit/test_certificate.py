@@ -204,6 +204,8 @@ def test_the_records_in_the_link_s_state_are_read_as_they_were_written():
     assert (sample.verified_until_ms, sample.kind) == (None, "partial")
     (behind,) = results_of(made([*EQUAL[:3], result(1, 100, tail=7, newest_ms=3)]))
     assert behind.verified_until_ms == 3
+    (ahead,) = results_of(made([*EQUAL[:3], result(1, 100, tail=7, newest_ms=1_790_000_000_000_009)]))
+    assert ahead.verified_until_ms == 5, "a timestamp in microseconds is after the audit"
     (different,) = results_of(made([*EQUAL[:3], result(1, 100, counts=(("missing", "", 1),))], sample=0.5))
     assert (different.differences, different.verified_until_ms, different.kind) == (1, None, "conclusive")
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -242,6 +243,26 @@ def test_an_application_that_was_started_since_does_not_hide_what_was_known() ->
             read.take(one)
         assert read.words == {ONE: LastWord(500, 1_000, 3_000, 0.0), TWO: LastWord()}
         assert [word.known for word in read.words.values()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("waits", "left_out"),
+    [
+        ([("u", (0, 1), "destination_deleted")], {"u-0": "destination_deleted", "u-1": "destination_deleted"}),
+        ([("u", (), "awaiting_approval")], {"u-0": "awaiting_approval"}),
+        ([("t", (1,), "destination_has_fewer_partitions")], {"t-1": "destination_has_fewer_partitions"}),
+        ([("u", (), "source_missing")], {}),
+    ],
+)
+def test_a_selected_topic_that_is_not_planned_is_not_said_to_be_there(waits: Any, left_out: Any) -> None:
+    topic = PlannedTopic(source="t", destination="t", source_id="i", destination_id="j", slots=(0,))
+    waiting = tuple(Waiting(topic=name, partitions=numbers, reason=why, detail="") for name, numbers, why in waits)
+    facts: Any = {"link": "x", "group": "x", "version": 1, "producer_id": 1, "slots": 1, "published_at_ms": 0}
+    read = recovery_point.LastWordsRead({"x": Plan(**facts, topics=(topic,), waiting=waiting)})
+    read.take(report(3_000, 500, 500))
+    assert read.complete, "no older reports are read for a topic that was never copied"
+    assert {str(place): why for place, why in recovery_point.not_copied(read.words).items()} == left_out
+    assert recovery_point.rpo_records(read.words, ()) == (None if left_out else 0)
 
 
 def test_how_old_the_newest_record_may_be_is_not_guessed() -> None:

@@ -13,7 +13,7 @@ from strait.control.failover.last_words import read_last_words
 from strait.control.held_elsewhere import HeldRecords, links_beside
 from strait.control.link_status import LinkStatus, link_groups
 from strait.control.plane import Control
-from strait.errors import ClusterError, ConfigError, StraitError
+from strait.errors import ClusterError, StraitError
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.consumer_groups import ConsumerGroups
@@ -60,10 +60,10 @@ class Observation:
 
     def source_trouble(self) -> str:
         """Return why the source cannot be queried now; empty if it responds. A source that rejects the login counts as
-        lost, too."""
+        lost, too. Raises ConfigError if it could not be asked with these settings."""
         try:
             self.link.admin("source")
-        except (ClusterError, ConfigError) as error:
+        except ClusterError as error:
             return str(error)
         return ""
 

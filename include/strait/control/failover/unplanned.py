@@ -5,7 +5,7 @@ from strait.control.failover.checks import STOP, audited, is_stopped, reverse, s
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings, Turn
 from strait.control.held_elsewhere import links_beside
-from strait.errors import FailoverTakenOver
+from strait.errors import ConfigError, FailoverTakenOver
 from strait.planning import failover, failover_groups, failover_report, recovery_point
 from strait.planning.failover import Check, Verdict
 from strait.planning.held_elsewhere import elsewhere
@@ -64,7 +64,14 @@ class UnplannedFailover:
             return Check(
                 Verdict.WARNING, f"cluster {self._look.link.source.name} is not asked for anything, even if it answers"
             )
-        if trouble := self._look.source_trouble():
+        try:
+            trouble = self._look.source_trouble()
+        except ConfigError as error:
+            hint = "correct it here; --even-if-source-answers goes on without asking"
+            return Check(
+                Verdict.FAILED, f"whether cluster {self._look.link.source.name} answers is not known: {error}: {hint}"
+            )
+        if trouble:
             return Check(Verdict.DONE, f"cluster {self._look.link.source.name} cannot be asked: {trouble}")
         hint = "a planned failover loses nothing; --even-if-source-answers goes on without it"
         return Check(Verdict.FAILED, f"cluster {self._look.link.source.name} answers: {hint}")

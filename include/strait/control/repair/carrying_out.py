@@ -7,7 +7,7 @@ from strait.audit.link_state import Ends
 from strait.audit.observing import require_same_topics
 from strait.control.repair.appending import append_newest
 from strait.control.repair.copying import TopicCopy
-from strait.control.repair.plan import RepairPlan
+from strait.control.repair.plan import RepairPlan, TopicRepair
 from strait.control.resumption import ResumePoint, resumption
 from strait.control.tail_drop import require_at_rest
 from strait.errors import ConfigError
@@ -39,7 +39,8 @@ def repair(link: ConfiguredLink, plan: RepairPlan, show: Callable[[str], None]) 
     """Repair the topics.
 
     Raises:
-        ConfigError: the link is not stopped, its position is unknown, or a topic to be written exists already.
+        ConfigError: the link is not stopped, its position is unknown, others may write to a copy, or a topic to be written
+            exists already.
         PlanConflict: another process has taken over the control of the link.
         StateError: a record that is needed is damaged, or the written topic is not as it should be; it is then left as it is.
         ClusterUnavailable, NotAuthorized
@@ -49,6 +50,8 @@ def repair(link: ConfiguredLink, plan: RepairPlan, show: Callable[[str], None]) 
     require_same_topics(ends, plan.audit)
     require_at_rest(link, [], DOING)
     points = _points(resumption(link, source, destination).points, plan)
+    for one in plan.topics:
+        _require_own(one, points)
     done = []
     for one in plan.topics:
         if one.way == "append":
@@ -58,6 +61,22 @@ def repair(link: ConfiguredLink, plan: RepairPlan, show: Callable[[str], None]) 
             written = TopicCopy(link, plan.audit, one, points, show).carry_out()
             done.append(Repaired(one.topic, one.into, one.way, written.records, written.groups, written.groups_left))
     return done
+
+
+def _require_own(one: TopicRepair, points: Mapping[TopicPartition, ResumePoint]) -> None:
+    """Require that no other producer was or is permitted to write to the copy: its records are on the source neither, so a
+    new copy would lack them, and the source's values would replace newer ones."""
+    others = [
+        part.name
+        for part in one.partitions
+        if part.on_foreign or points[TopicPartition(part.topic, part.partition)].topic.policy.on_foreign != "halt"
+    ]
+    if others:
+        raise ConfigError(
+            f"topic {one.copy}",
+            [f"{', '.join(others)}: other producers may write there (`on_foreign`), and the repair would undo it"],
+            hint="export the records that are missing with `strait audit export`; nothing was written",
+        )
 
 
 def _points(found: Sequence[ResumePoint], plan: RepairPlan) -> dict[TopicPartition, ResumePoint]:

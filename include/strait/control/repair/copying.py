@@ -6,7 +6,7 @@ The new topic must not exist before. An interrupted repair leaves it; it is dele
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -24,7 +24,6 @@ from strait.kafka.admin import ConfigChange, NewTopic
 from strait.kafka.transactions import TransactionalWriter, chunks
 from strait.model import TopicPartition
 from strait.planning.topics.new_partitions import NewPartition
-from strait.reasons import Reason
 from strait.state.link_handle import ConfiguredLink
 from strait.state.moved_copies import MovedCopies
 from strait.state.translation import Fit
@@ -77,7 +76,6 @@ class TopicCopy:
     def carry_out(self) -> Written:
         """Copy, verify and publish. Raises as `repair`."""
         link, into = self._link, self._repair.into
-        self._require_own()
         topic_id, retention = self._create()
         ends: dict[int, int] = {}
         groups, records_written = GroupOffsets(link, self._repair.copy), 0
@@ -101,15 +99,6 @@ class TopicCopy:
         self._destination.alter_each({into: ConfigChange(retention)}).or_raise()
         self._publish(topic_id, ends)
         return Written(records_written, *groups.commit(into))
-
-    def _require_own(self) -> None:
-        others = [one.name for one in self._repair.partitions if one.on_foreign]
-        if others:
-            raise ConfigError(
-                f"topic {self._repair.copy}",
-                [f"{', '.join(others)}: other producers may write there, and a new copy would lack their records"],
-                hint="export the records that are missing with `strait audit export`",
-            )
 
     def _create(self) -> tuple[str, Mapping[str, str]]:
         """Create the new topic like the old copy; return its ID, and the retention that it gets at the end."""
@@ -147,13 +136,8 @@ class TopicCopy:
             copy_to = found.to_offset
         before = records(link.destination, copy, copy_start, copy_to)
         after = records(link.source, place, source_from, point.offset or 0, skipped=one.skipped_producers)
-        left_out = [
-            range(entry.first, entry.end)
-            for entry in one.on_record
-            if entry.side == "source" and str(Reason.TAIL_COPIED) not in entry.cause
-        ]
-        wanted = (record for record in after if not any(record.offset in offsets for offsets in left_out))
-        return _Stream(before, wanted, *groups.marks(copy, copy_to))
+        left_out = sorted((entry.first, entry.end) for entry in one.on_record if entry.left_out)
+        return _Stream(before, _without(left_out, after), *groups.marks(copy, copy_to))
 
     def _verify(self, target: TopicPartition, stream: "_Stream", groups: GroupOffsets) -> int:
         """Compare the written records with those read before; return the end of the partition."""
@@ -193,6 +177,16 @@ class TopicCopy:
                     f"link {link.name}: repairing {self._repair.topic}: it was started; {into} is not used"
                 )
             publication.publish((), runs)
+
+
+def _without(left_out: Sequence[tuple[int, int]], found: Iterable[Record]) -> Iterator[Record]:
+    """Yield the records outside of these offsets. Both ascend."""
+    at = 0
+    for record in found:
+        while at < len(left_out) and left_out[at][1] <= record.offset:
+            at += 1
+        if at == len(left_out) or record.offset < left_out[at][0]:
+            yield record
 
 
 class _Stream:

@@ -35,6 +35,7 @@ class GroupOffsets:
     topic: str
     _offsets: dict[str, dict[TopicPartition, Committed]] = field(init=False)
     _active: set[str] = field(init=False)
+    _unread: dict[str, str] = field(init=False)
     _keys: dict[TopicPartition, dict[int, tuple[bool, int]]] = field(default_factory=dict)
     _new: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
 
@@ -44,6 +45,7 @@ class GroupOffsets:
             told = groups.committed(listed)
         self._active = {one for one, group in listed.items() if group.state not in _IDLE}
         self._offsets = {}
+        self._unread = {one: name(code) for one, code in told.items() if isinstance(code, int)}
         for one, offsets in told.items():
             if not isinstance(offsets, int):
                 here = {place: item for place, item in offsets.items() if place.topic == self.topic}
@@ -74,24 +76,35 @@ class GroupOffsets:
         return _Places(wanted, self._new[copy])
 
     def commit(self, into: str) -> tuple[dict[str, int], dict[str, str]]:
-        """Commit the offsets in the new topic. Return the number of each group's offsets, and why some were not."""
-        wanted, left = {}, {}
+        """Commit the offsets in the new topic. Return the number of each group's offsets, and of the groups that lack some,
+        what is left to do."""
+        wanted: dict[str, dict[TopicPartition, Committed]] = {}
+        left = {
+            group: f"{why}: its offsets cannot be read; if it has some in {self.topic}, set them in {into}"
+            for group, why in self._unread.items()
+        }
         for group, offsets in self._offsets.items():
+            places = {place: self._new.get(place, {}).get(item.offset) for place, item in offsets.items()}
             new = {
-                TopicPartition(into, place.partition): Committed(at, item.metadata or MARK)
-                for place, item in offsets.items()
-                if (at := self._new.get(place, {}).get(item.offset)) is not None
+                TopicPartition(into, place.partition): Committed(at, offsets[place].metadata or MARK)
+                for place, at in places.items()
+                if at is not None
             }
+            unknown = {place: offsets[place] for place, at in places.items() if at is None}
             if group in self._active:
                 left[group] = f"it has members; stop them, then set its offsets: {_listed(new)}"
-            elif new:
+                continue
+            if new:
                 wanted[group] = new
+            if unknown:
+                left[group] = f"no record is known at {_listed(unknown)}: set the equivalents in {into}"
         with ConsumerGroups(*self.link.destination) as groups:
             codes = groups.commit(wanted, RETENTION_MS)
         for group, of_group in codes.items():
             if wrong := {name(code) for code in of_group.values() if code}:
                 left[group] = f"{', '.join(sorted(wrong))}: set its offsets: {_listed(wanted[group])}"
-        return {group: len(offsets) for group, offsets in wanted.items() if group not in left}, left
+        committed = {group: sum(not code for code in codes[group].values()) for group in wanted}
+        return {group: count for group, count in committed.items() if count}, left
 
 
 def _those(keys: Iterable[tuple[bool, int]], *, is_copy: bool) -> list[int]:
