@@ -37,7 +37,8 @@ substring(v.email, 1, 3) = left(v.email, 3) OR split(v.email, '@')[1] = right(v.
 upper(trim(v.email)) <> lower(initcap(v.email)) -- a comment
 coalesce(v.email, topic) = nvl(v.email, 'x') AND nullif(v.id, 1) IS NULL
 CASE WHEN v.ok THEN v.amount / 2 > 1 ELSE partition = 0 END
-year(v.d) > 2020 AND date_trunc('DAY', v.t) < timestamp
+year(v.d) > 2020 AND CAST(v.t AS DATE) < CAST(timestamp AS DATE) AND timestamp_micros(1000 * v.id) < timestamp
+replace(concat_ws('-', v.a), 'a', 'b') <> array_join(v.a, ',') AND lpad(v.email, 30, ' ') > v.email
 CAST(v.email AS TIMESTAMP) > timestamp '2024-01-01 00:00:00'
 v.a[0] = 'x' OR array_contains(v.a, 'x') OR size(v.m) > 1 OR v.m['k'] = 'x'
 exists(v.a, x -> x = 'a') AND filter(v.a, x -> x <> 'a') IS NOT NULL
@@ -74,6 +75,19 @@ regexp_replace(v.email, '(', '') = '' | not a regular expression
 regexp_replace(v.email, 'a', '$1') = '' | names group 1
 v.email RLIKE topic | must be a literal
 v.email LIKE topic | must be a literal
+v.email RLIKE '(a|b)+' | repeats (a|b)
+v.email LIKE 'a/b' ESCAPE '/' | no ESCAPE
+timestamp_millis(v.id) > timestamp | use timestamp_micros
+timestamp_seconds(v.id) > timestamp | use timestamp_micros
+date_trunc('YEAR', v.t) < timestamp | TruncTimestamp
+add_months(v.d, v.id) > v.d | AddMonths
+v.d < timestamp | no timestamp
+CAST(v.email AS INTERVAL DAY) > INTERVAL '1' DAY | no interval
+lpad(v.email, 2000000000, 'x') = '' | at most 10000
+rpad(v.email, v.id, 'x') = '' | must be a literal
+replace(v.email, 'a', v.email) = '' | must be a literal
+concat_ws(v.email, v.a) = '' | must be a literal
+array_join(v.a, v.email) = '' | must be a literal
 explode(v.a) = 'x' | UNSUPPORTED_GENERATOR
 count(*) > 1 | only functions of one record
 row_number() OVER (ORDER BY v.id) = 1 | only functions of one record

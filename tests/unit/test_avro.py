@@ -294,6 +294,9 @@ def test_which_fields_can_be_set() -> None:
         "fields.set.nothing",
         "fields.set.none",
     ]
+    for main, older, fits in (("double", "int", False), ("double", "float", True), ("long", "int", True)):
+        both = Values(schema_of(main), 9, {7: schema_of(older)})
+        assert (set_problems(both, ["f0"]) == []) is fits, (main, older)
     assert OURS.main.columns["former"] == "ARRAY<STRUCT<`city`: STRING>>"
 
 

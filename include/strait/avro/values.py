@@ -17,6 +17,7 @@ from strait.avro.writing import NOT_PERMITTED, Encoder, encoder
 UNFRAMED = -1
 """Instead of a schema's ID: values are not framed."""
 _FRAME = Struct(">bI")
+_FLOATING = ("FLOAT", "DOUBLE")
 _DAMAGED = (IndexError, StructError, UnicodeDecodeError)
 
 
@@ -142,4 +143,9 @@ def set_problems(values: Values, names: Iterable[str]) -> list[str]:
             problems.append(f"fields.set.{name}: the schema has no field {name}")
         elif any(kind.spark is None for kind in kinds):
             problems.append(f"fields.set.{name}: a union of several types, or null, cannot be set")
+        elif kinds[0].spark in _FLOATING and any(kind.spark not in _FLOATING for kind in kinds):
+            problems.append(
+                f"fields.set.{name}: it is {kinds[0].spark} in the schema and an integer in an older one, which does not permit "
+                "the new content"
+            )
     return problems

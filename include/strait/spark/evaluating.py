@@ -61,6 +61,8 @@ SETTINGS = (
 )
 """Spark properties that must be Strait's own (strait/launch/spark.properties): results, the delay of each row and
 the data that expressions can read depend on them."""
+_MOST_MS = 253_402_300_799_999
+"""The end of the year 9999. `timestamp_millis` ends the task for a time in nanoseconds, which brokers may accept."""
 _MOST_DETAIL = 500
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)  # each holds all values of those before it
 
@@ -130,7 +132,7 @@ def begun(rows: DataFrame) -> DataFrame:
     unknown = f"CASE WHEN __kind = {Kind.RECORD.value} THEN {Kind.UNKNOWN.value} ELSE __kind END"
     return rows.select(
         "*",
-        F.expr("timestamp_millis(__ms)").alias("timestamp"),
+        F.expr(f"CASE WHEN __ms BETWEEN -{_MOST_MS} AND {_MOST_MS} THEN timestamp_millis(__ms) END").alias("timestamp"),
         F.expr(unknown).alias("__out_kind"),
         F.lit(None).cast("binary").alias("__out_key"),
         F.expr(f"CASE WHEN __kind = {Kind.ADDRESS.value} THEN value END").alias("__out_value"),
@@ -290,7 +292,9 @@ def _nodes(expression: Any) -> Iterator[Mapping[str, Any]]:
         if kind in ("AttributeReference", "Literal"):
             (found,) = json.loads(node.toJSON())
         elif kind == "Cast":
-            found["dataType"] = json.loads(node.dataType().json())
+            found["dataType"], found["from"] = (json.loads(it.dataType().json()) for it in (node, children.apply(0)))
+        elif kind in ("Like", "ILike"):
+            found["escape"] = str(node.escapeChar())
         yield found
         rest += [children.apply(at) for at in reversed(range(found["num-children"]))]
 

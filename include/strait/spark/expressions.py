@@ -33,9 +33,8 @@ _TEXT = (
     "SubstringIndex"
 )
 _TIMES = (
-    "Year Month DayOfMonth DayOfYear DayOfWeek WeekDay WeekOfYear Quarter Hour Minute Second TruncDate TruncTimestamp DateAdd "
-    "DateSub DateDiff AddMonths LastDay MillisToTimestamp SecondsToTimestamp MicrosToTimestamp UnixMillis UnixSeconds "
-    "UnixMicros"
+    "Year Month DayOfMonth DayOfYear DayOfWeek WeekDay WeekOfYear Quarter Hour Minute Second DateAdd DateSub DateDiff "
+    "MicrosToTimestamp UnixMillis UnixSeconds UnixMicros"
 )
 _JSON = "StructsToJson GetJsonObject LengthOfJsonArray"
 _COLLECTIONS = (
@@ -51,7 +50,30 @@ PATTERNS: Mapping[str, int] = {"RLike": 1, "RegExpReplace": 1, "StringSplit": 1}
 _LIKE = frozenset({"Like", "ILike"})
 _REPLACEMENT = 2
 _TIME_TYPES = ("date", "timestamp")
+_INSTEAD: Mapping[str, str] = {
+    "MillisToTimestamp": "timestamp_micros(1000 * …)",
+    "SecondsToTimestamp": "timestamp_micros(1000000 * …)",
+    "TruncDate": "year(…), month(…)",
+    "TruncTimestamp": "year(…), month(…), hour(…)",
+}
+"""Classes that fail for times far away -> what can be used."""
+_LITERALS: Mapping[str, tuple[int, str]] = {
+    "RegExpReplace": (2, "replacement"),
+    "StringReplace": (2, "replacement"),
+    "StringLPad": (1, "length"),
+    "StringRPad": (1, "length"),
+    "ConcatWs": (0, "separator"),
+    "ArrayJoin": (1, "separator"),
+}
+"""Classes -> the child that must be a literal, since a small record could make an immense one."""
+_MOST_PADDED = 10_000
+_MOST_REPEATED = 100
 _RELATIVE = re.compile(r"""['"]\s*(now|today|yesterday|tomorrow)\b""", re.IGNORECASE)
+_REGEX = re.compile(
+    r"(?P<quoted>\\Q.*?(?:\\E|$))|(?P<escaped>\\.)|(?P<open>\((?:\?(?:<?[=!]|[:>]|<\w+>|[a-zA-Z-]+:?))?)|(?P<close>\))"
+    r"|(?P<class>\[\^?\]?(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\[\]\\])*\])|(?P<repeat>(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?)|(?P<or>\|)|.",
+    re.DOTALL,
+)
 _GROUP = re.compile(r"\\.|\$(\d)|[\\$]", re.DOTALL)
 
 
@@ -125,17 +147,74 @@ def _of_text(expression: str) -> Iterator[str]:
 
 def _of_node(node: Node, columns: frozenset[str]) -> Iterator[str]:
     if node.kind not in ALLOWED:
-        yield f"{node.kind} is not among the expressions that depend on the record alone and never fail"
+        instead = f"; use {_INSTEAD[node.kind]}" if node.kind in _INSTEAD else ""
+        yield f"{node.kind} is not among the expressions that depend on the record alone and never fail{instead}"
     elif node.kind == "AttributeReference" and str(node.fields.get("name")).lower() not in columns:
         yield f"there is no column {node.fields.get('name')}"
-    elif node.kind == "Cast" and str(node.fields.get("dataType")).startswith(_TIME_TYPES) and _is_constant(node):
+    elif node.kind == "Cast":
+        yield from _of_cast(node)
+    elif node.kind in _LIKE:
+        if node.fields.get("escape", "\\") != "\\":
+            yield f"{node.kind} may have no ESCAPE"
+        elif not _is_like(node.children[1].text):
+            yield f"the pattern of {node.kind} must be a literal, with no backslash but before %, _ or a backslash"
+    elif node.kind in PATTERNS and (problem := _pattern_problem(node.children[PATTERNS[node.kind]].text)):
+        yield f"the regular expression of {node.kind} {problem}"
+    elif node.kind in _LITERALS:
+        at, name = _LITERALS[node.kind]
+        text = node.children[at].text
+        if text is None:
+            yield f"the {name} of {node.kind} must be a literal"
+        elif name == "length" and not (text.isdecimal() and int(text) <= _MOST_PADDED):
+            yield f"the length of {node.kind} may be at most {_MOST_PADDED}"
+
+
+def _of_cast(node: Node) -> Iterator[str]:
+    to = str(node.fields.get("dataType"))
+    if to.startswith(_TIME_TYPES) and _is_constant(node):
         yield "a constant text as a date or time may mean another one whenever Spark starts"
-    elif node.kind in _LIKE and not _is_like(node.children[1].text):
-        yield f"the pattern of {node.kind} must be a literal, with no backslash but before %, _ or a backslash"
-    elif node.kind in PATTERNS and node.children[PATTERNS[node.kind]].text is None:
-        yield f"the regular expression of {node.kind} must be a literal"
-    elif node.kind == "RegExpReplace" and node.children[_REPLACEMENT].text is None:
-        yield "the replacement of RegExpReplace must be a literal"
+    elif to.startswith("timestamp") and node.fields.get("from") == "date":
+        yield "a date far away is no timestamp, so it cannot be cast to one: compare dates, as with CAST(timestamp AS DATE)"
+    elif to.startswith("interval"):
+        yield "a text may be no interval"
+
+
+def _pattern_problem(pattern: str | None) -> str:
+    if pattern is None:
+        return "must be a literal"
+    group = repeated_group(pattern)
+    if not group:
+        return ""
+    return (
+        f"repeats {group}, for which Java calls itself each time, so that a long text ends the task: use a class of characters, "
+        f"such as [ab]+, or repeat it at most {_MOST_REPEATED} times"
+    )
+
+
+def repeated_group(pattern: str) -> str:
+    """Return the group of a regular expression that is repeated often and whose content can match in several ways; "" if there
+    is none. Java matches each repetition of such a group one level deeper."""
+    opened: list[tuple[int, bool]] = []  # of each group around: where it starts, and whether its content varies
+    varies, at = False, 0
+    last: tuple[int, int, bool] | None = None  # the group that has just ended
+    for token in _REGEX.finditer(pattern):
+        kind, text, at = token.lastgroup, token[0], token.start()
+        if kind == "open":
+            opened.append((at, varies))
+            varies, last = False, None
+        elif kind == "close" and opened:
+            start, around = opened.pop()
+            last, varies = (start, token.end(), varies), varies or around
+        elif kind == "repeat":
+            exact = re.fullmatch(r"\{(\d+)\}[+?]?", text)
+            most = re.fullmatch(r"\{(?:\d+,)?(\d+)\}[+?]?|(\?)[+?]?", text)
+            often = most is None or (most[1] is not None and int(most[1]) > _MOST_REPEATED)
+            if last is not None and last[2] and often:
+                return pattern[last[0] : last[1]]
+            varies, last = varies or exact is None, None
+        else:
+            varies, last = varies or kind == "or", None
+    return ""
 
 
 def _is_constant(node: Node) -> bool:

@@ -5,9 +5,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from operator import not_
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from strait.avro.schema import parsed, stripped
 from strait.avro.values import UNFRAMED, Values
@@ -19,6 +19,7 @@ from strait.state.record import Record
 
 _DIGEST_CHARACTERS = 16
 _WORD = re.compile(r"\w+")
+_DECIMAL = re.compile(r"\b(decimal|dec|numeric)\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\bv\b(?!`?\s*\.\s*`?\w)")
 """An expression of the whole value rather than of its fields, or of anything that may be one."""
 
@@ -29,6 +30,11 @@ class AvroFormat(Record):
     schema_text: str
     schema_id: int = Field(UNFRAMED, ge=UNFRAMED, description="-1: values do not begin with a schema's ID.")
     older: Mapping[str, str] = Field({}, description="ID -> schema of other values.")
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        self.values()
+        return self
 
     @classmethod
     def of(cls, given: Format | None) -> "AvroFormat | None":
@@ -129,6 +135,11 @@ class TopicTransform(Record):
         return bool(self.set_fields or self.drop_fields or self.rename_fields)
 
     @property
+    def has_decimals(self) -> bool:
+        """Whether a field of a value in JSON may be a decimal number."""
+        return _DECIMAL.search(self.json_schema) is not None
+
+    @property
     def keeps_value(self) -> bool:
         return not self.value and not self.changes_fields
 
@@ -160,8 +171,9 @@ class TopicTransform(Record):
         return _digest(self.model_dump(exclude={"malformed"}))
 
     def number(self, topic: str) -> int:
-        """Return the number that identifies topic and transformation in rows for Spark: 63 bits."""
-        return int.from_bytes(hashlib.sha256(f"{self.digest}:{topic}".encode()).digest()[:8], "big") >> 1
+        """Return the number that identifies topic and transformation in rows for Spark: 63 bits. Another schema of Avro is
+        another one, also if it changes no result: the slot makes values as the query's columns have them."""
+        return int.from_bytes(hashlib.sha256(f"{self.rule_digest}:{topic}".encode()).digest()[:8], "big") >> 1
 
     def __str__(self) -> str:
         parts = [f"where {self.where}" if self.where else "", f"if {self.when}" if self.when else ""]

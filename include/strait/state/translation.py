@@ -158,7 +158,7 @@ class Translator:
         records = self._log.records_before(offset).number
         following = self.next_at_source(records)
         known = [following.number] * following.exact + [read.source] * (read.sequence <= records)
-        return Translated(max(result.offset, *known), result.fit)
+        return Translated(max([result.offset, *known]), result.fit)
 
     @property
     def first(self) -> Gap:

@@ -21,6 +21,8 @@ except ImportError:
 _SPACE = b" \t\r\n"
 _TOKENS = re.compile(rb"""(?s)[{\[]|[}\]]|[NI]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|["']""")
 
+_IMMENSE = re.compile(rb"""[\[:,]\s*["']?\s*[-+]?[0-9.]+[eE][-+]?[0-9]{4,}\s*["',}\]]|\\u00(?:3[0-9]|[46]5)""")
+
 
 def not_one_object(values: Column, rows: int) -> Any:
     """Return for each row whether it has bytes that are not one JSON object with nothing but white space around it: bool."""
@@ -32,6 +34,13 @@ def not_one_object(values: Column, rows: int) -> Any:
             value = values.at(row)
             found[row] = value is not None and not _is_one_object(value.strip(_SPACE))
     return found[:rows].view(np.bool_)
+
+
+def immense_decimals(values: Column, rows: int) -> Any:
+    """Return for each row whether its bytes may have a number with an exponent of four digits or more, with or without quotes,
+    or with escaped digits: bool. Spark writes out all digits of a decimal number before it finds that they are too many."""
+    found = ((value := values.at(row)) is not None and _IMMENSE.search(value) is not None for row in range(rows))
+    return np.fromiter(found, np.bool_, rows)
 
 
 def _is_one_object(text: bytes) -> bool:

@@ -47,6 +47,9 @@ MERGE_RECORDS_PER_BATCH = 64
 """Batches with more records are not decoded and rebuilt to merge them: that costs 1 to 2 µs for each record, and a
 batch costs the destination's broker about 100 µs."""
 
+MERGED_PLAIN_BYTES = 4 << 20
+"""Of keys and values, from which on nothing more is merged: 100 bytes that are compressed may hold a megabyte."""
+
 PIECE_RECORDS = 20_000
 """Records in memory at a time while a batch is taken apart: a few megabytes besides keys and values."""
 TURN_RECORDS = 100_000
@@ -206,9 +209,16 @@ def _apiece(group: Sequence[Batch], position: int, rules: Rules) -> Iterator[Sha
     else:
         for batch in group:
             check(batch)
-        records = [record for batch in group for record in read_records(batch)]
-        crcs = b"".join(batch.crc_bytes for batch in group)
-        yield from rebuilt(records, group[-1], crcs, rules, Built.MERGED)
+        held: list[Record] = []
+        first = size = 0
+        for behind, batch in enumerate(group, 1):
+            found = read_records(batch)
+            held += found
+            size += sum(len(record.key or b"") + len(record.value or b"") for record in found)
+            if size >= MERGED_PLAIN_BYTES or behind == len(group):
+                crcs = b"".join(one.crc_bytes for one in group[first:behind])
+                yield from rebuilt(held, batch, crcs, rules, Built.MERGED)
+                held, first, size = [], behind, 0
 
 
 def _kind(batch: Batch) -> tuple[int, int, bool]:

@@ -232,6 +232,7 @@ def test_a_schema_of_avro_may_be_added_unless_it_changes_what_expressions_see() 
     wider: dict[str, Any] = {"schema": json.dumps(more), "schema_id": 2, "older": {"1": avro("int")}}
     assert planned("v.f0 > 0", **wider).digest == first.digest
     assert planned("v.f0 > 0", **(wider | {"schema_id": 7})).digest == first.digest
+    assert planned("v.f0 > 0", **wider).number("t") != first.number("t"), "the query has other columns"
     assert planned("v.f0 > 0", schema=avro("long"), schema_id=1).digest != first.digest
     assert planned("v.f0 > 0", schema=avro("int", default=0), schema_id=1).digest != first.digest
     assert planned("v.f0 > 0", schema=avro("int")).digest != first.digest, (

@@ -245,6 +245,19 @@ def test_what_is_damaged_is_neither_dropped_nor_taken_apart(
         list(shape(records, position, aborted, rules))
 
 
+def test_few_bytes_that_hold_many_are_not_merged_without_bound() -> None:
+    records = [Record(number, 0, b"", bytes([number]) + bytes(1 << 20), ()) for number in range(20)]
+    small = b"".join(bytes(source_batch([one], one.offset, one.offset + 1, codec=4)) for one in records)
+    assert len(small) < 10_000
+    for rules in (WIDE, Rules(1 << 62, 1 << 62)):
+        pieces = [one for one in shape(memoryview(small), 0, (), rules) if isinstance(one, Piece)]
+        found = [read_records(piece.batch) for piece in pieces]
+        assert [one.value for part in found for one in part] == [one.value for one in records]
+        assert 1 < max(map(len, found)) <= 5
+        assert [it for piece in pieces for it in piece.stretches][-1].source <= 19
+        assert pieces[-1].position == 20
+
+
 def test_no_damaged_batch_is_merged_with_others() -> None:
     batches = [source_batch([Record(n, 1, b"k", b"v" * 50, ())], n, n + 1) for n in range(MERGE_BATCHES + 1)]
     batches[-1][-2] ^= 1

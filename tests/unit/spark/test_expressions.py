@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from strait.spark.expressions import Node, Regex, depth, refusals, regexes, replacement_problem, tree
+from strait.spark.expressions import (
+    Node,
+    Regex,
+    depth,
+    refusals,
+    regexes,
+    repeated_group,
+    replacement_problem,
+    tree,
+)
 
 
 def node(kind: str, *children: Node, **fields: Any) -> Node:
@@ -51,6 +60,14 @@ def test_a_tree_is_made_of_the_list_of_its_nodes() -> None:
         ("key like value", node("Like", column("key"), column("value")), "must be a literal"),
         ("key like 'a\\\\b'", node("Like", column("key"), text("a\\b")), "no backslash"),
         ("...", node("RegExpReplace", column("key"), text("a"), column("value")), "replacement"),
+        ("...", node("RLike", column("key"), text("(a|b)+")), "repeats (a|b)"),
+        ("...", node("Like", column("key"), text("a/b"), escape="/"), "no ESCAPE"),
+        ("...", node("Cast", column("v"), **{"dataType": "timestamp", "from": "date"}), "no timestamp"),
+        ("...", node("Cast", column("v"), dataType="interval day to second"), "no interval"),
+        ("...", node("StringReplace", column("key"), text("a"), column("value")), "must be a literal"),
+        ("...", node("StringLPad", column("key"), text("2000000000"), text("x")), "at most 10000"),
+        ("...", node("ConcatWs", column("key"), column("v")), "must be a literal"),
+        ("...", node("MillisToTimestamp", column("v")), "use timestamp_micros"),
     ],
 )
 def test_what_is_no_function_of_the_record_is_refused(expression: str, root: Node, problem: str) -> None:
@@ -68,6 +85,32 @@ def test_what_is_no_function_of_the_record_is_refused(expression: str, root: Nod
 )
 def test_functions_of_the_record_are_allowed(root: Node) -> None:
     assert refusals("...", root) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "group"),
+    [
+        ("(a|b)+", "(a|b)"),
+        (r"(\w|\s)*x", r"(\w|\s)"),
+        ("([^@]|@a)+x", "([^@]|@a)"),
+        ("x(?:ab?)+", "(?:ab?)"),
+        ("((a|b)c)*", "((a|b)c)"),
+        ("(a+ ){2,}", "(a+ )"),
+        ("(?<name>a|b){101}", "(?<name>a|b)"),
+        ("(a|b)++", "(a|b)"),
+        ("(a|b)+?", "(a|b)"),
+        ("[^@]+", ""),
+        ("^([^@]+)@(a|b)", ""),
+        ("(a|b)?(ab)+(a{3})*", ""),
+        ("(a|b){100}(a|b){0,100}", ""),
+        (r"\(a|b\)+", ""),
+        ("[(a|b)]+[)]*", ""),
+        (r"\Q(a|b)+\E", ""),
+        (r"[a-z[(|)]&&[^)]]+(x)", ""),
+    ],
+)
+def test_a_group_that_java_matches_by_recursion_is_not_repeated(pattern: str, group: str) -> None:
+    assert repeated_group(pattern) == group
 
 
 def test_java_is_asked_about_the_patterns() -> None:

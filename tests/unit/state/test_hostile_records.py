@@ -199,6 +199,15 @@ def test_a_small_record_costs_little(make: Callable[[], AnyValue]) -> None:
     assert spent < 5, "not a bound but a sign: seconds are what it would take unbounded"
 
 
+def test_a_plan_with_a_schema_that_cannot_be_read_leaves_the_last_one_in_force() -> None:
+    avro = {"schema_text": '{"type": "record", "name": "A", "fields": []}', "schema_id": 1}
+    topic = PLAN.topics[0].model_dump() | {"policy": {"transform": {"where": "true", "avro": avro}}}
+    key, value = encode(Plan.model_validate_json(json.dumps(PLAN.model_dump() | {"topics": [topic]})))
+    assert decode(Plan, key, value).transforms
+    with pytest.raises(Unreadable):
+        decode(Plan, key, value.replace(b"record", b"rekord"))
+
+
 def test_a_run_holds_as_many_gaps_as_can_be_read_again_and_no_more() -> None:
     far = (1 << 62) // (2 * MOST_GAPS)
     gaps = [Gap(number * far, 2 * number * far) for number in range(1, MOST_GAPS + 1)]

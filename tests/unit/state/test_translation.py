@@ -148,6 +148,14 @@ def test_a_source_replicated_again_after_truncation_counts_as_it_is_now() -> Non
     assert translator.to_source(40) == (0, Fit.INEXACT), "its records are there again, or others in their place"
 
 
+def test_a_route_of_a_source_that_was_truncated_and_replicated_again_has_an_offset_for_each() -> None:
+    translator = Translator([run(0, 0, 0, end=100), run(60, 100, 100, end=140)], 140, 100)
+    read = Gap(140, 100)
+    for offset in range(141):
+        assert translator.next_to_source(offset, read).offset >= translator.to_source(offset).offset
+    assert translator.next_to_source(60, read) == (60, Fit.EXACT)
+
+
 def test_a_compacted_source_read_again_from_a_checkpoint() -> None:
     """The last record that was copied had been compacted away, so copying went back to the checkpoint at 20."""
     translator = Translator([run(0, 0, 0, end=20), run(20, 30, 30, end=50)])

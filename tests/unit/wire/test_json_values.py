@@ -50,6 +50,24 @@ def test_anything_before_and_behind_it_or_no_object_at_all() -> None:
     assert refused(*wrong) == [True] * len(wrong)
 
 
+def test_decimal_numbers_that_nobody_can_write_out() -> None:
+    wrong = [
+        b'{"a":1e2400000}',
+        b'{"a": "1e2400000"}',
+        b'{"a": [1, -1.5E+99999]}',
+        b"{'a': ' 1E-00001'}",
+        b'{"a": "1\\u00659999999"}',
+        b'{"a": "\\u0031e9999999"}',
+    ]
+    right = [
+        b'{"a": 1e999, "b": "3e1234f", "c": "deadbeef1e12345", "d": "x1e12345", "e": "\\u003c\\u00e9"}',
+        b"{}",
+        None,
+    ]
+    found = subject.immense_decimals(column([*wrong, *right]), len(wrong) + len(right))
+    assert found.tolist() == [True] * len(wrong) + [False] * len(right)
+
+
 @pytest.mark.usefixtures("way")
 def test_what_is_not_in_utf_8() -> None:
     """The borders of each length of characters, and what lies behind them."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from strait.engine.detour.layout import FROM_SPARK, Kind
 from strait.state.transform import TopicTransform
 from strait.wire.columns import Column, Columns
-from strait.wire.json_values import not_one_object
+from strait.wire.json_values import immense_decimals, not_one_object
 
 _SCHEMA = pa.schema(
     [
@@ -43,8 +43,10 @@ class Place(NamedTuple):
 
 def kinds_of(transform: TopicTransform, values: Column, count: int) -> Any:
     """Return the kinds of the rows of records with these values, int32: MALFORMED if Spark would read the beginning of a value
-    as an object and ignore the rest."""
+    as an object and ignore the rest, or would be occupied by a short decimal number for minutes."""
     malformed = not_one_object(values, count) if transform.json_schema else np.zeros(count, np.bool_)
+    if transform.has_decimals:
+        malformed |= immense_decimals(values, count)
     return malformed * np.int32(Kind.MALFORMED)
 
 
