@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
+from strait.audit.publishing import results_of
 from strait.embedded.kafka import Cluster
 from strait.kafka.admin import Admin
-from strait.state.schema import TopicPolicy
+from strait.state.schema import TopicPolicy, Waiting
 from strait.wire.records import Record
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -187,6 +188,46 @@ def test_records_in_quarantine_and_in_the_loss_log_are_explained(make_link: Make
     assert found.body["verdict"] == "explained", found.differences
     (one,) = found.differences
     assert (one["kind"], one["source"], one["explained"]) == ("missing", 300, "quarantine: unresolved")
+
+
+def test_what_the_link_does_not_replicate_is_not_said_to_be_equal(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    fill(link.source, topic_name, 1, 100)
+    waits = Waiting(topic=f"{topic_name}-b", partitions=(0,), reason="destination_missing", detail="not created")
+    link.publish(besides={"waiting": (waits,)})
+    link.start_slot()
+    link.until_copied(100)
+    assert audit_link(link, topics=(topic_name,)).body["verdict"] == "equal"
+    admin = AdminClient(link.source.client_properties)
+    admin.create_partitions([NewPartitions(topic_name, 2)])[topic_name].result(30)
+    eventually(lambda: len(audit_link(link).body["partitions"]) == 3, what="the source shows both partitions")
+    found = audit_link(link)
+    assert (found.body["verdict"], found.unexplained) == ("incomplete", {})
+    for name in (f"{topic_name}-1: topic {topic_name} of", f"{topic_name}-b-0: not replicated: destination_missing"):
+        assert any(name in line for line in found.body["not_covered"]), found.body["not_covered"]
+    assert [one.topic for one in results_of(found.whole)] == [topic_name]
+
+
+def test_records_behind_an_open_transaction_were_not_compared(make_link: MakeLink, topic_name: str) -> None:
+    link = make_link(topics={topic_name: 1})
+    link.make_topics()
+    fill(link.source, topic_name, 1, 100)
+    link.publish()
+    link.start_slot()
+    link.until_copied(100)
+    writer = Producer(link.source.client_properties | {"transactional.id": topic_name})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.produce(topic_name, b"open")
+    assert writer.flush(30) == 0
+    fill(link.source, topic_name, 1, 20, seed=2)
+    found = audit_link(link)
+    (one,) = found.body["partitions"]
+    assert (one["verdict"], one["records"], one["tail"]) == ("equal", 100, 21)
+    (result,) = results_of(found.whole)
+    assert result.verified_until_ms == min(one["newest_ms"], found.plan.planned_at_ms)
+    writer.abort_transaction(30)
 
 
 def faulty_copy(source: Cluster, destination: Cluster, topic: str, copy: str) -> Mapping[str, int]:

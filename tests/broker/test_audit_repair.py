@@ -22,6 +22,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition
 from support.fixtures.waiting import eventually
 from support.kafka.groups import commit, committed
+from support.kafka.log_ends import ends
 from support.kafka.records import read_all
 from support.kafka.rot import rot_in
 from support.kafka.topics import delete, delete_before
@@ -38,9 +39,9 @@ MakeLink = Callable[..., Mesh]
 def make_link(clusters: Any, topic_name: str, tmp_path: Path) -> Iterator[MakeLink]:
     made: list[Mesh] = []
 
-    def make(**configs: str) -> Mesh:
+    def make(*, rule: dict[str, Any] | None = None, **configs: str) -> Mesh:
         both = {"a": clusters.source, "b": clusters.destination}
-        link = Mesh(clusters=both, links=[LINK], topic=topic_name, folder=tmp_path, rule={})
+        link = Mesh(clusters=both, links=[LINK], topic=topic_name, folder=tmp_path, rule=rule or {})
         made.append(link)
         Admin(clusters.source.client_properties, "a").create([NewTopic(topic_name, 2, 1, configs)])
         link.start(LINK)
@@ -133,6 +134,26 @@ def test_a_damaged_topic_is_copied_again_and_link_and_groups_go_on_in_it(
     again = planned_between(a, b, link.name(LINK))()
     assert again.unexplained == {}, again.differences
     assert again.body["verdict"] in ("equal", "explained", "incomplete"), again.body
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_what_others_may_write_is_not_overwritten(
+    policy: str, make_link: MakeLink, topic_name: str, tmp_path: Path
+) -> None:
+    link = make_link(rule={"on_foreign": "expect"}, **{"cleanup.policy": policy})
+    fill(link, 400, keys=50)
+    at_rest(link)
+    b = link.clusters["b"]
+    theirs = Producer(b.client_properties)
+    theirs.produce(topic_name, b"newer", b"4", 0)
+    assert theirs.flush(30) == 0
+    rot_in(b.directory, topic_name, 1, random.Random(7), lambda batch: batch.size - 20).flip()
+    assert audited(link, tmp_path / "audit").body["verdict"] == "different"
+    before = ends(b, topic_name, 2)
+    with pytest.raises(ConfigError, match="other producers may write there"):
+        repair(link.handle(LINK), repair_plan(tmp_path / "audit"), lambda _: None)
+    assert ends(b, topic_name, 2) == before
+    assert f"{topic_name}.repaired" not in Admin(b.client_properties, "b").observe(lambda _: True).topics
 
 
 def test_the_newest_value_of_each_key_that_differs_is_appended_to_a_compacted_topic(

@@ -277,6 +277,11 @@ def test_what_was_done_is_taken_back_where_producers_go_on(secured: Secured, top
         assert (again.id != done.id, len(again.fence), len(rules() - before)) == (True, 1, 1)
         wrong = {**secured.sasl(secured.source, "PLAIN"), "sasl.password": "wrong"}
         refused = link.file.model_copy(update={"clusters": {**link.file.clusters, "a": wrong}})
+        broken = {**secured.tls(secured.source, secured.authority.issue("x")), "ssl.ca.location": "/nowhere/ca.pem"}
+        unreadable = link.file.model_copy(update={"clusters": {**link.file.clusters, "a": broken}})
+        tried = failovers.dry_run(ConfiguredLink.of(unreadable, link.name(LINK)), "unplanned", QUICK, lambda _: None)
+        source = next(step for step in tried.steps if step.name == "source")
+        assert (source.verdict, "whether cluster a answers is not known" in source.detail) == ("failed", True)
         assert Observation(link.handle(LINK)).source_trouble() == ""
         assert "uthentication" in Observation(ConfiguredLink.of(refused, link.name(LINK))).source_trouble()
     finally:

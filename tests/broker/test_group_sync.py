@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Producer
 
-from strait.consumer_groups.sync import GroupSync
+from strait.consumer_groups.sync import GroupSync, Ours
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.consumer_groups import Committed, ConsumerGroups, Offsets
@@ -134,6 +134,21 @@ def test_a_group_that_never_came_goes_back_with_the_source(link: EngineLink, top
         Admin(link.source.client_properties, "a").delete_groups_each([group])
         commit(link.source, group, {place: 7})
         eventually(lambda: committed(link.destination, group, topic_name) == {0: 7}, what="it begins anew")
+
+
+def test_groups_that_neither_cluster_has_any_more_are_forgotten(link: EngineLink, topic_name: str) -> None:
+    groups = [f"{topic_name}-{number}" for number in range(3)]
+    ours: Ours = {}
+    for group in groups:
+        commit(link.source, group, {TopicPartition(topic_name, 0): 50})
+    sync = GroupSync(LinkHandle.of_application(link.spec), selected=lambda name: name in groups, ours=ours)
+    with sync:
+        sync.sync()
+        assert sorted(ours) == groups
+        Admin(link.source.client_properties, "a").delete_groups_each(groups[:2])
+        Admin(link.destination.client_properties, "b").delete_groups_each(groups[:1])
+        sync.sync()
+        assert sorted(ours) == groups[1:], "what the destination has may begin anew"
 
 
 def test_an_offset_that_an_operator_set_on_the_destination_stays_until_it_is_taken_over(

@@ -162,8 +162,8 @@ class GroupSync:
             for status in found:
                 if not status.note:
                     self._ours[status.group] = in_sync(status, self._ours.get(status.group, {}))
-            for group in self._ours.keys() - look.observed.here.keys():
-                del self._ours[group]
+            for group in self._ours.keys() - look.observed.here.keys() - look.observed.there.keys():
+                del self._ours[group]  # while the destination has it, it may begin anew on the source
             return found
 
     @contextmanager
