@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from strait.engine.detour import merging
 from strait.engine.detour.beside import copied_beside
 from strait.engine.detour.collector import collect
 from strait.engine.detour.exchange import Exchange
@@ -19,7 +20,9 @@ from strait.launch.properties import own_properties
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
 from strait.state.transform import TopicTransform
-from strait.wire.batch import parse
+from strait.wire import columns
+from strait.wire.batch import Batch, parse
+from strait.wire.columns import Opened
 from strait.wire.records import Record, build_batch, read_records
 from strait.wire.shapes import Stretch
 from support.model.racing import as_spark_does, transformed
@@ -129,6 +132,46 @@ def test_batches_are_no_larger_than_allowed(detour: Detour) -> None:
     (made,) = detour.results(work(0, 2_000, codec=0)._replace(most_bytes=1_500))
     assert found_in(made) == expected(0, 2_000)
     assert all(len(one.data) <= 1_500 for one in made if isinstance(one, MadeBatch))
+
+
+def test_work_of_any_size_is_evaluated_with_little_memory_at_a_time(
+    detour: Detour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def opened(batch: Batch) -> Opened:
+        found = columns.opened(batch)
+        sizes.append(len(found.data))
+        return found
+
+    monkeypatch.setattr(merging, "opened", opened)
+    monkeypatch.setattr(merging, "PLAIN_BYTES", 2_000)
+    parts = [work(first, 50) for first in range(0, 4_000, 100)]
+    whole = parts[0]._replace(
+        batches=[batch for one in parts for batch in one.batches],
+        stretches=[stretch for one in parts for stretch in one.stretches],
+    )
+    taken = merging.taken(whole)
+    assert sum(sizes) < 2_000 + max(sizes)
+    assert taken.later is not None
+    assert len(taken.work.batches) > len(taken.later.batches) > 20
+    assert found_in(detour.results(whole)[0]) == [it for first in range(0, 4_000, 100) for it in expected(first, 50)]
+    broken = parts[-1].batches[0]
+    broken.view[-1] ^= 1
+    (made,) = detour.results(whole)
+    assert isinstance(made, Refusal) and made.reason is Reason.CORRUPT_BATCH
+
+
+def test_the_records_after_the_first_ones_keep_their_offsets() -> None:
+    stretches = [Stretch(0, 120), Stretch(130, 80)]
+    offsets = [*range(120), *range(130, 210)]
+    for records in (0, 1, 119, 120, 121, 200):
+        later = [
+            offset
+            for one in merging._behind(stretches, records)
+            for offset in range(one.source, one.source + one.records)
+        ]
+        assert later == offsets[records:]
 
 
 def test_damage_is_the_result_of_the_work_that_has_it_and_of_no_other(detour: Detour) -> None:

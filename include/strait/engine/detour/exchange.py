@@ -10,7 +10,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from strait.engine.detour.frames import Failure, Returned
 from strait.engine.detour.layout import HANDED_ON
 from strait.engine.detour.merging import Taken, made_of, taken
 from strait.engine.detour.rows import address_row, filler_rows
-from strait.engine.evaluation import Evaluator, Made, Refusal, Work
+from strait.engine.evaluation import Evaluator, Made, MadeBatch, Malformed, Refusal, Work
 from strait.errors import ConfigError, CorruptBatch, SetupError
 from strait.net.event_loop import Loop
 from strait.reasons import Reason
@@ -37,11 +37,13 @@ class _Submitted(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """Work whose result is not there yet. ``taken``: its records, whose other parts are unchanged."""
+    """Work whose result is not there yet. ``taken``: its records, whose other parts are unchanged. ``before``: the results of
+    records before them."""
 
     loop: Loop
     done: Callable[[Made], None]
     taken: Taken | None = None
+    before: Sequence[MadeBatch | Malformed] = ()
 
 
 class Exchange:
@@ -68,8 +70,11 @@ class Exchange:
         return transforms == self._transforms and not self._outdated
 
     def submit(self, loop: Loop, work: Work, done: Callable[[Made], None]) -> None:
+        self._put(work, _Waiting(loop, done))
+
+    def _put(self, work: Work, waiting: _Waiting) -> None:
         chunk = next(self._numbers)
-        self._waiting[chunk] = _Waiting(loop, done)
+        self._waiting[chunk] = waiting
         self._submitted.put(_Submitted(chunk, work))
 
     def end(self) -> None:
@@ -139,8 +144,15 @@ class Exchange:
         waiting = self._waiting[returned.chunk]
         assert waiting.taken is not None
         rows = returned.rows
-        made = rows if isinstance(rows, Refusal) else made_of(waiting.taken, rows, returned.evaluated)
-        self._finish(returned.chunk, made)
+        if isinstance(rows, Refusal):
+            self._finish(returned.chunk, rows)
+            return
+        made = [*waiting.before, *made_of(waiting.taken, rows, returned.evaluated)]
+        if waiting.taken.later is None:
+            self._finish(returned.chunk, made)
+        else:
+            del self._waiting[returned.chunk]
+            self._put(waiting.taken.later, waiting._replace(taken=None, before=made))
 
     def _fail(self, cause: str) -> None:
         self._failure = self._failure or cause

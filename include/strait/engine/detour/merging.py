@@ -1,7 +1,7 @@
 """The records of one piece of work on both ends of the detour: split into the columns that expressions use, and merged
 with the columns that came back. Parts of a record that do not change stay here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ from strait.wire.shapes import Stretch
 
 ROW_BYTES = 4 << 20
 """Of records in one Arrow batch."""
+PLAIN_BYTES = 16 << 20
+"""Of decompressed records at a time: a thousand bytes of a batch may hold a megabyte."""
 
 
 class _Group(NamedTuple):
@@ -38,6 +40,8 @@ class Taken(NamedTuple):
     groups: Sequence[_Group]
     unknown: Mapping[int, str]
     """Offset of the first value in Avro whose schema the rule does not have -> the reason to stop there."""
+    later: Work | None
+    """The other records, whose rows follow once the result of these is there."""
 
     def rows(self, chunk: int) -> Iterator[pa.RecordBatch]:
         """Yield their rows, with those around them. ``chunk``: number of the work."""
@@ -52,7 +56,7 @@ class Taken(NamedTuple):
 
 
 def taken(work: Work) -> Taken:
-    """Return the records of one piece of work.
+    """Return the records of one piece of work, or of its first batches if more would take too much memory.
 
     Raises:
         CorruptBatch: a batch is damaged; the work then has no result.
@@ -63,7 +67,14 @@ def taken(work: Work) -> Taken:
     offsets, first = _offsets(work.stretches), 0
     groups: list[_Group] = []
     decoded = None if transform.avro is None else Decoded(values_of(transform.avro))
-    for group in _grouped([opened(batch) for batch in work.batches]):
+    found: list[Opened] = []
+    size = 0
+    for batch in work.batches:
+        found.append(opened(batch))
+        size += len(found[-1].data)
+        if size >= PLAIN_BYTES:
+            break
+    for group in _grouped(found):
         columns = decode(group)
         if decoded is None:
             groups.append(_Group(columns, offsets[first : first + len(columns)]))
@@ -72,7 +83,19 @@ def taken(work: Work) -> Taken:
                 groups.append(_Group(part, offsets[begin : begin + len(part)], fields))
         first += len(columns)
     unknown = {} if decoded is None else {int(offsets[row]): why for row, why in decoded.unknown.items()}
-    return Taken(work, Place(transform.number(work.topic), work.partition, transform.reads, secrets), groups, unknown)
+    place = Place(transform.number(work.topic), work.partition, transform.reads, secrets)
+    rest = work.batches[len(found) :]
+    later = work._replace(batches=rest, stretches=list(_behind(work.stretches, first))) if rest else None
+    return Taken(work, place, groups, unknown, later)
+
+
+def _behind(stretches: Iterable[Stretch], records: int) -> Iterator[Stretch]:
+    """Yield the stretches of the records after the first ones."""
+    for one in stretches:
+        passed = min(records, one.records)
+        records -= passed
+        if passed < one.records:
+            yield Stretch(one.source + passed, one.records - passed)
 
 
 def made_of(records: Taken, rows: pa.RecordBatch, evaluated: int) -> list[MadeBatch | Malformed]:
