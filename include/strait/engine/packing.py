@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -56,12 +57,11 @@ def packing(
         and (shared or destination_offset(run, newest.sequence_base) == newest.destination_base)
         and run.source_base - run.sequence_base <= newest.source_base - newest.sequence_base
     ]
-    full = [run for run in begun if _is_full(run)]
     # A packed segment describes all records from its start on, so it starts after the gaps that others hold.
     known_from = max((run.sequence_base for run in (*begun, newest) if run.after_unknown), default=0)
-    floor = max((int(_steps(run).starts[-1]) for run in full), default=-1)
+    floor = max(map(_last_of_full, begun), default=-1)
     first = max(known_from, floor + 1)
-    older = [run for run in begun if run.sequence_base >= first and not _is_full(run)]
+    older = [run for run in begun if run.sequence_base >= first and _last_of_full(run) < 0]
     if len(older) < PACK_RUNS:
         return [newest], ()
     steps = _merged([_steps(run) for run in (*older, newest)]).within(older[0].sequence_base, end)
@@ -78,8 +78,17 @@ def packing(
     return packed, [run for run in behind if run_key(run) not in keys]
 
 
-def _is_full(run: OffsetMapping) -> bool:
-    return len(run.gaps) >= PACKED_CHARACTERS or gap_count(run) >= PACKED_GAPS
+_LAST_OF_FULL: WeakKeyDictionary[OffsetMapping, int] = WeakKeyDictionary()
+"""Of the segments that checkpoints have looked at: each minute all of a partition's are, and unpacking one takes a millisecond."""
+
+
+def _last_of_full(run: OffsetMapping) -> int:
+    """Return the number of the record at a segment's last gap if it is not packed again; -1: it is."""
+    last = _LAST_OF_FULL.get(run)
+    if last is None:
+        is_full = len(run.gaps) >= PACKED_CHARACTERS or gap_count(run) >= PACKED_GAPS
+        last = _LAST_OF_FULL[run] = int(_steps(run).starts[-1]) if is_full else -1
+    return last
 
 
 def _steps(run: OffsetMapping) -> _Steps:

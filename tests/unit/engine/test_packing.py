@@ -96,3 +96,17 @@ def test_of_segments_that_contradict_each_other_none_is_packed() -> None:
     known = sorted([*every, wrong], key=lambda run: run.sequence_base)
     newest = every[-1].model_copy(update={"sequence_end": records})
     assert packing(known, newest) == ([newest], ())
+
+
+def test_a_checkpoint_unpacks_no_full_segment_that_an_earlier_one_has_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subject, "PACKED_GAPS", 100)
+    known, _, records = words(range(0, 20_200, 2), 101)
+    checked(known, records)
+    unpacked: list[str] = []
+    real = subject.unpack
+    monkeypatch.setattr(subject, "unpack", lambda text: unpacked.append(text) or real(text))
+    newest = plain_run(sequence_base=records, source_base=20_200, destination_base=records, sequence_end=records + 1)
+    assert packing([*known, newest], newest) == ([newest], ())
+    assert len(unpacked) <= 1
