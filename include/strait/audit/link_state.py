@@ -90,8 +90,8 @@ def requested(link: str, plans: Collection[Plan], topics: Collection[str]) -> tu
 
 
 def not_replicated(waiting: Iterable[Waiting]) -> list[AuditedPartition]:
-    """Return the partitions of topics that are selected and not planned, with the reason. Where the plan names none, the first
-    one stands for all."""
+    """Return the partitions of topics that are selected and not planned, with the reason. If the plan names none, the first
+    one represents all."""
     return [
         AuditedPartition(
             topic=item.topic, partition=number, copy_topic="", problem=f"not replicated: {item.reason}: {item.detail}"

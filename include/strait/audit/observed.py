@@ -124,8 +124,8 @@ class Observed:
         return max(len(pair.planned.slots) if pair.planned else 0, source.partitions if source else 0)
 
     def partition(self, pair: Pair, number: int, request: AuditRequest) -> AuditedPartition:
-        """Return a partition with its offsets, or with the problem that keeps it from being compared. Its tail is that behind
-        an open transaction."""
+        """Return a partition with its offsets, or with the problem that keeps it from being compared. Its tail is that after
+        an open transaction's first record."""
         here, there = TopicPartition(pair.topic, number), TopicPartition(pair.copy_topic, number)
         one = AuditedPartition(topic=pair.topic, partition=number, copy_topic=pair.copy_topic)
         if problem := self._problem(pair, here, there):

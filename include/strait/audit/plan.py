@@ -15,7 +15,7 @@ class _Model(BaseModel):
 
 
 LOSSES, QUARANTINE = "losses: ", "quarantine: "
-"""What the causes of entries in the loss log and in the quarantine begin with."""
+"""Prefixes of the causes of entries in the loss log and in the quarantine."""
 _LEFT_OUT = {LOSSES + Reason.TAIL_DROPPED, QUARANTINE + "unresolved", QUARANTINE + "dropped"}
 
 
@@ -29,7 +29,7 @@ class OnRecord(_Model):
 
     @property
     def left_out(self) -> bool:
-        """Whether these records of the source are kept out of the copy on purpose."""
+        """Whether these source records are missing from the destination on purpose."""
         return self.side == "source" and self.cause in _LEFT_OUT
 
 

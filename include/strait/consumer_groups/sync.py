@@ -163,7 +163,7 @@ class GroupSync:
                 if not status.note:
                     self._ours[status.group] = in_sync(status, self._ours.get(status.group, {}))
             for group in self._ours.keys() - look.observed.here.keys() - look.observed.there.keys():
-                del self._ours[group]  # while the destination has it, it may begin anew on the source
+                del self._ours[group]  # while the destination has it, it may be created again on the source
             return found
 
     @contextmanager

@@ -76,7 +76,7 @@ class LastWordsRead:
     """The last reports about every partition of the plans, collected while reports are read in any order. A value that a
     newly started application does not know comes from a report of an earlier one.
 
-    Of a topic that waits without being planned, whose partitions the plan need not name, one partition stands for all.
+    Of a topic that waits without being planned, the plan need not name the partitions; the first one then represents all.
     """
 
     def __init__(self, plans: Mapping[str, Plan]) -> None:

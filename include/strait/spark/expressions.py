@@ -56,7 +56,7 @@ _INSTEAD: Mapping[str, str] = {
     "TruncDate": "year(…), month(…)",
     "TruncTimestamp": "year(…), month(…), hour(…)",
 }
-"""Classes that fail for times far away -> what can be used."""
+"""Classes that fail for times far away -> a replacement."""
 _LITERALS: Mapping[str, tuple[int, str]] = {
     "RegExpReplace": (2, "replacement"),
     "StringReplace": (2, "replacement"),
@@ -194,7 +194,7 @@ def _pattern_problem(pattern: str | None) -> str:
 def repeated_group(pattern: str) -> str:
     """Return the group of a regular expression that is repeated often and whose content can match in several ways; "" if there
     is none. Java matches each repetition of such a group one level deeper."""
-    opened: list[tuple[int, bool]] = []  # of each group around: where it starts, and whether its content varies
+    opened: list[tuple[int, bool]] = []  # of each group around: its start, and whether its content varies
     varies, at = False, 0
     last: tuple[int, int, bool] | None = None  # the group that has just ended
     for token in _REGEX.finditer(pattern):

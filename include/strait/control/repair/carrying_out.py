@@ -39,7 +39,7 @@ def repair(link: ConfiguredLink, plan: RepairPlan, show: Callable[[str], None]) 
     """Repair the topics.
 
     Raises:
-        ConfigError: the link is not stopped, its position is unknown, others may write to a copy, or a topic to be written
+        ConfigError: the link is not stopped, its position is unknown, others may write to a destination topic, or a topic to be written
             exists already.
         PlanConflict: another process has taken over the control of the link.
         StateError: a record that is needed is damaged, or the written topic is not as it should be; it is then left as it is.
@@ -64,8 +64,8 @@ def repair(link: ConfiguredLink, plan: RepairPlan, show: Callable[[str], None]) 
 
 
 def _require_own(one: TopicRepair, points: Mapping[TopicPartition, ResumePoint]) -> None:
-    """Require that no other producer was or is permitted to write to the copy: its records are on the source neither, so a
-    new copy would lack them, and the source's values would replace newer ones."""
+    """Require that no other producer was or is permitted to write to the destination topic: its records are not on the source,
+    so a new topic would lack them, and the source's values would replace newer ones."""
     others = [
         part.name
         for part in one.partitions

@@ -77,7 +77,7 @@ class GroupOffsets:
 
     def commit(self, into: str) -> tuple[dict[str, int], dict[str, str]]:
         """Commit the offsets in the new topic. Return the number of each group's offsets, and of the groups that lack some,
-        what is left to do."""
+        the remaining steps."""
         wanted: dict[str, dict[TopicPartition, Committed]] = {}
         left = {
             group: f"{why}: its offsets cannot be read; if it has some in {self.topic}, set them in {into}"
