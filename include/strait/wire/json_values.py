@@ -21,6 +21,7 @@ except ImportError:
 _SPACE = b" \t\r\n"
 _TOKENS = re.compile(rb"""(?s)[{\[]|[}\]]|[NI]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|["']""")
 
+_ESCAPED = b"\\u00"
 _IMMENSE = re.compile(rb"""[\[:,]\s*["']?\s*[-+]?[0-9.]+[eE][-+]?[0-9]{4,}\s*["',}\]]|\\u00(?:3[0-9]|[46]5)""")
 
 
@@ -39,8 +40,23 @@ def not_one_object(values: Column, rows: int) -> Any:
 def immense_decimals(values: Column, rows: int) -> Any:
     """Return for each row whether its bytes may have a number with an exponent of four digits or more, with or without quotes,
     or with escaped digits: bool. Spark writes out all digits of a decimal number before it finds that they are too many."""
-    found = ((value := values.at(row)) is not None and _IMMENSE.search(value) is not None for row in range(rows))
-    return np.fromiter(found, np.bool_, rows)
+    found = np.zeros(rows, np.bool_)
+    for row in np.unique(np.searchsorted(values.starts[: rows + 1], _exponents(values.data), "right") - 1).tolist():
+        value = values.at(row) if row < rows else None
+        found[row : row + 1] = value is not None and _IMMENSE.search(value) is not None
+    return found
+
+
+def _exponents(data: Any) -> Any:
+    """Return the positions of bytes after which an exponent of four digits may follow, or of an escaped digit."""
+    padded = np.concatenate([data, np.zeros(5, np.uint8)])
+    digit = padded - np.uint8(48) < 10
+    found = np.flatnonzero((padded[:-5] | 32 == ord("e")) & digit[3:-2] & digit[4:-1])
+    signed = (padded[found + 1] == ord("+")) | (padded[found + 1] == ord("-"))
+    found = found[(signed | digit[found + 1]) & digit[found + 2] & (digit[found + 5] | ~signed)]
+    if _ESCAPED not in (text := data.tobytes()):
+        return found
+    return np.union1d(found, [one.start() for one in re.finditer(re.escape(_ESCAPED), text)])
 
 
 def _is_one_object(text: bytes) -> bool:

@@ -68,6 +68,18 @@ def test_decimal_numbers_that_nobody_can_write_out() -> None:
     assert found.tolist() == [True] * len(wrong) + [False] * len(right)
 
 
+PIECES = st.sampled_from(
+    [b"1", b"e", b"E+", b"-", b"12345", b'"', b":", b",", b"}", b"\\u0031", b"\\u00e9", b"x", b" "]
+)
+VALUES = st.one_of(st.none(), st.lists(PIECES, max_size=14).map(b"".join))
+
+
+@given(st.lists(VALUES, min_size=1, max_size=30))
+def test_decimal_numbers_are_found_in_all_values_at_once_as_in_each(values: list[bytes | None]) -> None:
+    each = [value is not None and subject._IMMENSE.search(value) is not None for value in values]
+    assert subject.immense_decimals(column(values), len(values)).tolist() == each
+
+
 @pytest.mark.usefixtures("way")
 def test_what_is_not_in_utf_8() -> None:
     """The borders of each length of characters, and what lies behind them."""
