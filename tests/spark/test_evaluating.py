@@ -11,7 +11,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from strait.engine.detour.layout import TO_SPARK
+from strait.engine.detour.layout import TO_SPARK, Kind
 from strait.errors import SetupError
 from strait.launch.properties import own_properties
 from strait.spark import evaluating as subject
@@ -153,6 +153,38 @@ def test_each_level_of_an_expression_takes_the_same_time_to_check(rows: DataFram
         whole = level.format(whole)
     transform = TopicTransform(json_schema=SCHEMA, set_fields={"email": whole})
     assert through(rows, transform).columns == rows.columns
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "hour(timestamp) < 24 AND unix_micros(timestamp) < 9e18 AND CAST(timestamp AS STRING) > ''",
+        "year(date_add(v.d, CAST(v.id AS INT))) <> 5 AND year(v.t) <> 5 AND hour(timestamp_micros(1000 * v.id)) < 24",
+        "v.email RLIKE '^(a|b){0,100}[ab]+$' AND regexp_replace(v.email, '[ab]+', 'c') <> v.email",
+        "CAST(v.email AS DATE) IS NULL AND CAST(v.email AS TIMESTAMP) IS NULL AND CAST(v.id AS INT) <> 7",
+        "weekofyear(v.d) < 60 AND datediff(v.d, date_sub(v.d, -2147483648)) <> 1 AND dayofyear(v.d) < 400",
+    ],
+)
+def test_no_record_ends_the_evaluation(rows: DataFrame, where: str) -> None:
+    transform = TopicTransform(json_schema="id BIGINT, email STRING, d DATE, t TIMESTAMP", where=where)
+    most = (1 << 63) - 1
+    values = [
+        json.dumps({"id": number, "email": text, "d": day, "t": time})
+        for number in (0, most, -most - 1)
+        for text in ("a" * 10_000, "", "2026-01-01")
+        for day, time in (
+            ("5881580-07-11", "294247-01-10T04:00:54.775Z"),
+            ("-5877641-06-23", "-290308-12-21T19:59:06.000Z"),
+        )
+    ]
+    given = [
+        (int(Kind.RECORD), transform.number("t"), 0, offset, ms, b"k", value.encode(), None, None)
+        for ms in (0, 1_780_000_000_000_000_000, -most - 1, most)
+        for offset, value in enumerate(values)
+    ]
+    found = through(subject.begun(rows.sparkSession.createDataFrame(given, TO_SPARK)), transform)
+    assert found.select("__out_kind").count() == len(given)
+    assert {row[0] for row in found.select("__out_kind").collect()} <= {Kind.RECORD, Kind.LEFT_OUT, Kind.MALFORMED}
 
 
 def test_values_may_use_secrets(rows: DataFrame) -> None:
