@@ -187,7 +187,7 @@ def _pattern_problem(pattern: str | None) -> str:
         return ""
     return (
         f"repeats {group}, for which Java calls itself each time, so that a long text ends the task: use a class of characters, "
-        f"such as [ab]+, or repeat it at most {_MOST_REPEATED} times"
+        f"such as [ab]+, or {{0,{_MOST_REPEATED}}}"
     )
 
 
