@@ -58,7 +58,7 @@ _INSTEAD: Mapping[str, str] = {
 }
 """Classes that fail for times far away -> a replacement."""
 _LITERALS: Mapping[str, tuple[int, str]] = {
-    "RegExpReplace": (2, "replacement"),
+    "RegExpReplace": (_REPLACEMENT, "replacement"),
     "StringReplace": (2, "replacement"),
     "StringLPad": (1, "length"),
     "StringRPad": (1, "length"),
@@ -195,12 +195,12 @@ def repeated_group(pattern: str) -> str:
     """Return the group of a regular expression that is repeated often and whose content can match in several ways; "" if there
     is none. Java matches each repetition of such a group one level deeper."""
     opened: list[tuple[int, bool]] = []  # of each group around: its start, and whether its content varies
-    varies, at = False, 0
+    varies = False
     last: tuple[int, int, bool] | None = None  # the group that has just ended
     for token in _REGEX.finditer(pattern):
-        kind, text, at = token.lastgroup, token[0], token.start()
+        kind, text = token.lastgroup, token[0]
         if kind == "open":
-            opened.append((at, varies))
+            opened.append((token.start(), varies))
             varies, last = False, None
         elif kind == "close" and opened:
             start, around = opened.pop()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from operator import not_
 from typing import Any, Literal, Self
 
@@ -24,6 +25,17 @@ _WHOLE = re.compile(r"\bv\b(?!`?\s*\.\s*`?\w)")
 """An expression of the whole value rather than of its fields, or of anything that may be one."""
 
 
+def _values(schema_text: str, schema_id: int, older: Iterable[tuple[str, str]]) -> Values:
+    return Values(schema_text, schema_id, {int(number): text for number, text in older})
+
+
+@lru_cache(maxsize=2048)
+def _require_readable(schema_text: str, schema_id: int, older: tuple[tuple[str, str], ...]) -> None:
+    """Raise ValueError unless a decoder can be made: of the same schemas once, since each reader of a plan asks for all topics,
+    and one takes milliseconds."""
+    _values(schema_text, schema_id, older)
+
+
 class AvroFormat(Record):
     """Schemas of values in Avro: texts without parts that have no meaning for values."""
 
@@ -33,7 +45,7 @@ class AvroFormat(Record):
 
     @model_validator(mode="after")
     def _can_be_read(self) -> Self:
-        self.values()
+        _require_readable(self.schema_text, self.schema_id, tuple(self.older.items()))
         return self
 
     @classmethod
@@ -46,7 +58,7 @@ class AvroFormat(Record):
 
     def values(self) -> Values:
         """Return the decoder of the values."""
-        return Values(self.schema_text, self.schema_id, {int(number): text for number, text in self.older.items()})
+        return _values(self.schema_text, self.schema_id, self.older.items())
 
     def meaning(self, expressions: Iterable[str]) -> Mapping[str, Any]:
         """Return all that determines the results of expressions.

@@ -41,9 +41,10 @@ def immense_decimals(values: Column, rows: int) -> Any:
     """Return for each row whether its bytes may have a number with an exponent of four digits or more, with or without quotes,
     or with escaped digits: bool. Spark writes out all digits of a decimal number before it finds that they are too many."""
     found = np.zeros(rows, np.bool_)
-    for row in np.unique(np.searchsorted(values.starts[: rows + 1], _exponents(values.data), "right") - 1).tolist():
-        value = values.at(row) if row < rows else None
-        found[row : row + 1] = value is not None and _IMMENSE.search(value) is not None
+    suspects = np.unique(np.searchsorted(values.starts[: rows + 1], _exponents(values.data), "right") - 1)
+    for row in suspects[suspects < rows].tolist():  # bytes after the last row are of none
+        value = values.at(row)
+        found[row] = value is not None and _IMMENSE.search(value) is not None
     return found
 
 
