@@ -46,6 +46,24 @@ def test_intervals_end_beside_the_copying_and_their_rows_tell_of_every_record(
     link.assert_equal()
 
 
+def test_a_slot_that_is_killed_with_its_first_records_has_written_their_start(
+    make_link: MakeLink, clusters: Any, topic_name: str
+) -> None:
+    link = make_link(source=clusters.source, destination=clusters.destination, topics={topic_name: 2})
+    link.make_topics()
+    with writing(clusters.source, link.topics, seed=6, records=100):
+        pass
+    link.publish()
+    slot = link.start_slot()
+    eventually(lambda: link.copied() > 0, what=lambda: f"a first record: {link.log()}")
+    slot.kill()
+    slot.wait(30)
+    begun = {row.partition: row for part in reversed(link.told_for_the_ledger()) for row in part.entries}
+    for partition, end in enumerate(ends(clusters.destination, topic_name, 2)):
+        if end:
+            assert (begun[partition].sequence_from, begun[partition].source_from) == (0, 0)
+
+
 def intervals(link: EngineLink) -> int:
     return len({part.started_at_ms for part in link.told_for_the_ledger()})
 

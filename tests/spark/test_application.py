@@ -28,6 +28,13 @@ def test_each_interval_leaves_one_file_with_a_row_for_each_partition_that_was_co
     link.produce(1000)
     link.until(lambda: sum(row["records"] for row in link.ledger()) == 2000, "what came later is in the ledger")
     assert len(link.ledger_files()) > len(before)
+
+    def after_the_head_start() -> list[str]:
+        return [row["state"] for row in link.ledger() if not row["application"].startswith("head-start")]
+
+    link.until(
+        lambda: after_the_head_start().count("caught_up") >= link.partitions, "Spark's slots have nothing to add"
+    )
     known = link.ledger()
     link.launcher.stop(link.name, grace_seconds=60)
 

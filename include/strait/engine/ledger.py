@@ -11,11 +11,9 @@ from strait.errors import StraitError
 from strait.state.ledger_records import LedgerEntry, LedgerPart
 from strait.state.sink import OnAck
 
-OPENING_SECONDS = 0.25
-"""Time between two checks for partitions whose position has become known. Each gets a row immediately, with the start
-of this process's range: the ledger then shows the records that it copies, even if the process fails."""
 PARTITIONS_PER_TURN = 200  # creating this many rows takes 3 ms
 AGAIN_SECONDS = 5.0
+_DAY_MS = 86_400_000
 
 
 class LedgerSink(Protocol):
@@ -26,6 +24,9 @@ class LedgerSink(Protocol):
 
 class IntervalLedger:
     """Creates the slot's rows and has them written. A row starts at the end of the one before.
+
+    A driver finds the records of a killed slot that no row has by the end of the row before, so a partition needs a row
+    before its first record is sent, and one at least each day: the topic keeps rows for three days.
 
     A part is sent again until it is written, and no new interval ends before that: so no row is lost, and the backlog
     does not grow while the topic accepts no writes.
@@ -50,8 +51,6 @@ class IntervalLedger:
         self._application = application
         self._sink = sink
         self._ends_at = now + spec.ledger_seconds
-        self._unopened: deque[Partition] = deque()
-        self._look_at = now
         self._began_ms = self._next_began_ms = now_ms
         self._retired: list[Partition] = []
         self._left: deque[Partition] = deque()  # their rows of the ended interval are still to be created
@@ -59,9 +58,10 @@ class IntervalLedger:
         self._again_at = 0.0
         self._unwritten = 0  # number of parts that are not acknowledged yet
 
-    def open(self, partitions: Iterable[Partition]) -> None:
-        """Add partitions that the plan has assigned to this slot."""
-        self._unopened += partitions
+    def open(self, placed: Sequence[Partition], now_ms: int) -> None:
+        """Write a first row of each of these partitions, whose position has become known."""
+        for start in range(0, len(placed), PARTITIONS_PER_TURN):
+            self._make_rows(placed[start : start + PARTITIONS_PER_TURN], self._next_began_ms, now_ms)
 
     def retire(self, partitions: Iterable[Partition]) -> None:
         """Add partitions that the plan has taken away: each gets one more row."""
@@ -72,9 +72,6 @@ class IntervalLedger:
         if self._refused and now >= self._again_at:
             self._again_at = now + AGAIN_SECONDS
             self._write_again()
-        if self._unopened and now >= self._look_at:
-            self._look_at = now + OPENING_SECONDS
-            self._open_some(now_ms)
         if self._left:
             self._end_some(now_ms)
         elif now >= self._ends_at and not self._unwritten:
@@ -90,15 +87,6 @@ class IntervalLedger:
         while self._left:
             self._end_some(now_ms)
 
-    def _open_some(self, now_ms: int) -> None:
-        found = []
-        for partition in _some_of(self._unopened):
-            if partition.position.run is not None:
-                found.append(partition)
-            elif not partition.retired:
-                self._unopened.append(partition)
-        self._make_rows(found, self._next_began_ms, now_ms)
-
     def _end_interval(self, now_ms: int) -> None:
         self._left.extend(self._partitions())
         self._left.extend(self._retired)
@@ -109,7 +97,7 @@ class IntervalLedger:
         self._make_rows(_some_of(self._left), self._began_ms, now_ms)
 
     def _make_rows(self, partitions: Sequence[Partition], began_ms: int, now_ms: int) -> None:
-        entries = [entry for partition in partitions if (entry := _entry(partition)) is not None]
+        entries = [entry for partition in partitions if (entry := _entry(partition, now_ms)) is not None]
         if entries:
             self._write(
                 LedgerPart(
@@ -145,12 +133,12 @@ def _some_of(waiting: deque[Partition]) -> list[Partition]:
     return [waiting.popleft() for _ in range(min(PARTITIONS_PER_TURN, len(waiting)))]
 
 
-def _entry(partition: Partition) -> LedgerEntry | None:
-    """Return the partition's row, and set the start of its next one; None if nothing is new."""
+def _entry(partition: Partition, now_ms: int) -> LedgerEntry | None:
+    """Return the partition's row, and set the start of its next one; None if nothing is new on this day (UTC)."""
     position, totals = partition.position, partition.totals
     reason, _ = reason_of(partition)
     shown = state_of(partition), reason.value if reason else ""
-    ended = totals.end_interval(position.acked_sequence, shown)
+    ended = totals.end_interval(position.acked_sequence, (*shown, now_ms // _DAY_MS))
     if ended is None:
         return None
     known = position.run is not None

@@ -80,7 +80,6 @@ class Replicator:
         self._refused: frozenset[str] = frozenset()
         self._partitions: dict[Key, Partition] = {}
         self._retired: list[Partition] = []
-        self._new: list[Partition] = []
         self.changes: Changes[Partition] = Changes()
         """Partitions that have something to report."""
         self._lines = itertools.cycle(range(LINES))
@@ -149,10 +148,9 @@ class Replicator:
         """Return one of the slot's partitions; None if the slot does not have it."""
         return self._partitions.get((topic, number))
 
-    def take_new(self) -> Sequence[Partition]:
-        """Return the partitions that the plan has assigned to this slot since the last call."""
-        new, self._new = self._new, []
-        return new
+    def take_placed(self) -> Sequence[Partition]:
+        """Return the partitions whose position has become known, for the first time, since the last call."""
+        return self._recovery.take_placed()
 
     def take_retired(self) -> Sequence[Partition]:
         """Return the partitions that the plan has taken away since the last call."""
@@ -220,7 +218,6 @@ class Replicator:
             partition.show(Reason.OUTSIDE_SELECTION, f"planned for destination topic {topic.destination}")
         else:
             self._recovery.add(partition)
-        self._new.append(partition)
         return partition
 
     def start(self) -> None:

@@ -228,6 +228,8 @@ class Slot:
         while self._serves(self._plan):
             yield now if self._replicator.unfinished else poll_at
             now = self._replicator.step()
+            if placed := self._replicator.take_placed():
+                self._ledger.open(placed, unix_ms())  # before their first records are sent
             if now < poll_at and not self._replicator.needs_state:
                 continue
             poll_at = now + self._patience
@@ -272,7 +274,6 @@ class Slot:
         retired = self._replicator.take_retired()
         self._write_checkpoints(retired)  # the last checkpoint, in case no slot takes over the partition
         self._ledger.retire(retired)
-        self._ledger.open(self._replicator.take_new())
         admitted = self._admission.admits_heartbeat(plan, proof)
         self._heartbeat_emitter.follow(plan if admitted else plan.model_copy(update={"heartbeat": None}))
 

@@ -4,7 +4,7 @@ import zlib
 from typing import Any
 
 from strait.config.app_spec import AppSpec
-from strait.engine.ledger import OPENING_SECONDS, PARTITIONS_PER_TURN, IntervalLedger
+from strait.engine.ledger import PARTITIONS_PER_TURN, IntervalLedger
 from strait.engine.partition.partition import Partition
 from strait.engine.partition.send_queue import OutBatch
 from strait.errors import ClusterUnavailable
@@ -29,7 +29,7 @@ class Slot:
         self.written: list[LedgerPart] = []
         self._open: list[tuple[LedgerPart, OnAck]] = []
         self.ledger = IntervalLedger(SPEC, 0, "app", self, lambda: self.partitions, 0.0, 0)
-        self.ledger.open(partitions)
+        self.ledger.open([one for one in partitions if one.position.run is not None], 0)
 
     def write_ledger(self, record: Any, on_ack: OnAck | None = None) -> None:
         assert on_ack is not None
@@ -67,13 +67,23 @@ def told(entries: list[LedgerEntry]) -> list[tuple[int, int, int, int]]:
 def test_rows_follow_one_another_and_an_idle_partition_has_none() -> None:
     slot = Slot(placed(number=0), placed(number=1))
     copy(slot.partitions[0], 5)
-    assert told(slot.step(0.0)) == [(0, 0, 5, 5), (1, 0, 0, 0)], "the first ones say where it begins"
+    assert told(slot.step(0.0)) == [(0, 0, 0, 0), (1, 0, 0, 0)], "the first ones say where it begins"
+    first = slot.step(100.0)
+    assert told(first) == [(0, 0, 5, 5)]
     copy(slot.partitions[0], 2)
-    assert slot.step(99.0) == []
-    second = slot.step(100.0)
+    assert slot.step(199.0) == []
+    second = slot.step(200.0)
     assert told(second) == [(0, 5, 7, 2)]
-    assert second[0].digest == slot.written[0].entries[0].digest, "of each interval by itself"
-    assert slot.step(200.0) == []
+    assert second[0].digest == first[0].digest, "of each interval by itself"
+    assert slot.step(300.0) == []
+
+
+def test_an_idle_partition_has_a_row_each_day() -> None:
+    slot, day = Slot(placed()), 86_400
+    slot.step(0.0)
+    assert told(slot.step(day - 1.0)) == []
+    assert told(slot.step(day + 100.0)) == [(0, 0, 0, 0)]
+    assert told(slot.step(day + 200.0)) == []
 
 
 def test_the_digest_of_the_copy_is_of_the_checksums_that_were_sent_since_the_last_row() -> None:
@@ -121,13 +131,14 @@ def test_the_digest_of_the_copy_goes_on_if_a_reset_has_lost_nothing() -> None:
 
 def test_rows_that_the_topic_does_not_take_are_sent_again_and_waited_for_in_the_meantime() -> None:
     slot = Slot(placed())
+    slot.step(0.0)
     copy(slot.partitions[0], 5)
     slot.takes = False
-    for now in (0.0, 100.0, 200.0, 300.0):
+    for now in (100.0, 200.0, 300.0):
         assert slot.step(now) == []
         copy(slot.partitions[0], 1)
     slot.takes = True
-    assert told([*slot.step(400.0), *slot.step(500.0)]) == [(0, 0, 5, 5), (0, 5, 9, 4)]
+    assert told([*slot.step(400.0), *slot.step(500.0)]) == [(0, 0, 5, 5), (0, 5, 8, 3)]
 
 
 def test_a_partition_that_was_given_away_has_one_more_row() -> None:
@@ -141,8 +152,7 @@ def test_a_partition_that_was_given_away_has_one_more_row() -> None:
 
 def test_many_partitions_take_several_turns() -> None:
     slot = Slot(*(placed(number=number) for number in range(2 * PARTITIONS_PER_TURN + 1)))
-    for look in range(3):
-        slot.step(look * OPENING_SECONDS)
+    slot.step(0.0)
     for partition in slot.partitions:
         copy(partition, 1)
     slot.step(100.0)
@@ -157,15 +167,9 @@ def test_a_position_that_is_not_known_yet_is_told_as_such() -> None:
     assert row.state == "starting"
 
 
-def test_a_partition_has_a_row_as_soon_as_its_position_is_known() -> None:
-    slot = Slot(plain_partition())
-    assert slot.step(0.0) == []
-    slot.partitions[0].found([plain_run()], 7, 7)
-    assert told(slot.step(OPENING_SECONDS)) == [(0, 7, 7, 0)]
-
-
 def test_the_last_rows_are_written_at_once() -> None:
     slot = Slot(placed())
+    slot.step(0.0)
     copy(slot.partitions[0], 5)
     slot.ledger.finish(1000)
     ((part, _),) = slot._open

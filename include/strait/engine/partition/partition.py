@@ -7,7 +7,7 @@ and are still sent.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from strait.config.route_names import topic_of
@@ -85,7 +85,7 @@ class Totals:
         self.last_timestamp_ms = -1
         self._start = _UNKNOWN
         self._before = 0, 0, 0  # records, batches and bytes at the start of the interval
-        self._shown: tuple[str, str] | None = None  # state and reason in the last row
+        self._shown: Hashable = None  # of the last row
 
     def start(self, source: int, offset: int, sequence: int) -> None:
         """Set the position at which the interval starts, unless it is already set. If acknowledgements before it were lost,
@@ -102,13 +102,13 @@ class Totals:
     def _digest_from(self, sequence: int) -> None:
         self.copy_digest, self._digested_from, self._digested_before = 0, sequence, self.records
 
-    def end_interval(self, sequence: int, shown: tuple[str, str]) -> Interval | None:
+    def end_interval(self, sequence: int, shown: Hashable) -> Interval | None:
         """End the interval for the ledger, and start the next one. Returns None, and continues the interval, if nothing
         is new.
 
         Args:
             sequence: number of the record after the last acknowledged one.
-            shown: state and reason.
+            shown: other values of the row that are new if they differ from those of the last one.
         """
         records, batches, size = self._before
         if self.records == records and sequence == self._start.sequence and shown == self._shown:

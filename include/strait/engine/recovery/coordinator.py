@@ -70,6 +70,7 @@ class RecoveryCoordinator:
         self._truncation = Truncation(loop, source, loss_ledger)
         self._loss_ledger = loss_ledger
         self._lost: set[Partition] = set()
+        self._placed: list[Partition] = []
         self._find_at = 0.0
         self.confirmation = Confirmation(
             loop, destination, producer_id, self._next_record, schedule=schedule, look_up=self._look_up
@@ -79,6 +80,11 @@ class RecoveryCoordinator:
     def reads_map(self) -> bool:
         """Whether partitions wait for the map to be read further."""
         return self._map_end.is_awaited
+
+    def take_placed(self) -> list[Partition]:
+        """Return the partitions whose position has become known, for the first time, since the last call."""
+        placed, self._placed = self._placed, []
+        return placed
 
     def add(self, partition: Partition) -> None:
         """Schedule a lookup of its position, for when its retry time has come and nothing of it is in flight."""
@@ -213,7 +219,10 @@ class RecoveryCoordinator:
         if isinstance(outcome, Found):
             outcome = with_what_was_acknowledged(partition, outcome)
         found = outcome if isinstance(outcome, Found) else outcome.found
+        is_first = partition.position.run is None
         placed = await self._placement.place(ticket, outcome, log_start)
+        if is_first:
+            self._placed.append(partition)
         if found.passed >= 0:
             partition.position.pass_others(found.passed)
             self.marks.mark(partition, found.sequence, found.passed)
