@@ -18,7 +18,10 @@ SHARED = frozenset({PAUSE_DAG, QUARANTINE_DAG, FAILOVER_DAG, AUDIT_DAG, REHEARSA
 _EVERY = "~"  # Airflow's wildcard: the body names the DAGs
 _LISTING = re.compile(r"dagRuns(/[^/]+/taskInstances)?/list")
 """Searches, which are POST requests. The key of an XCom may end in the same way."""
-_RUNS = re.compile(r"/dags/(?P<dag>[^/]+)/(?P<rest>dagRuns|dagRuns/.+|clear\w+|taskInstances(?:/.+)?)/?$")
+_RUNS = re.compile(r"/dags/(?P<dag>[^/]+)/(?P<rest>(?:dagRuns|clear|taskInstances).*)", re.DOTALL)
+"""Requests about runs and their tasks. Names from the client may contain line ends."""
+_MANY = re.compile(r"(dagRuns(/[^/]+/taskInstances)?|clear\w+)[/\n]*")
+"""Changes of several runs or tasks. Airflow applies them to the DAGs that the body names, whatever DAG the path names."""
 
 
 class LinkRights:
@@ -29,8 +32,7 @@ class LinkRights:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         found = _RUNS.search(scope["path"]) if scope["type"] == "http" and scope["method"] != "GET" else None
-        reads = scope.get("method") == "POST" and found is not None and _LISTING.fullmatch(found["rest"])
-        if found is None or found["dag"] not in {*SHARED, _EVERY} or reads:
+        if found is None or not _concerns_shared(scope["method"], found["dag"], found["rest"]):
             await self._app(scope, receive, send)
             return
         from fastapi import HTTPException, Request
@@ -39,13 +41,24 @@ class LinkRights:
         body = await body_or_refusal(scope, receive, send)
         if body is None:
             return
-        triggers = scope["method"] == "POST" and found["rest"] == "dagRuns"
+        triggers = _triggers(scope["method"], found["rest"])
         try:
             await _check(Request(scope), found["dag"], body, triggers=triggers)
         except HTTPException as error:
             await JSONResponse({"detail": error.detail}, error.status_code)(scope, receive, send)
             return
         await self._app(scope, again(body, receive), send)
+
+
+def _concerns_shared(method: str, dag: str, rest: str) -> bool:
+    """Return whether a request may act on a shared DAG. Its body tells, if the path does not name one."""
+    if method == "POST" and _LISTING.fullmatch(rest):
+        return False
+    return dag in {*SHARED, _EVERY} or (_MANY.fullmatch(rest) is not None and not _triggers(method, rest))
+
+
+def _triggers(method: str, rest: str) -> bool:
+    return method == "POST" and rest.strip("/\n") == "dagRuns"
 
 
 async def _check(request: "Request", dag: str, body: bytes, *, triggers: bool) -> None:
@@ -75,7 +88,7 @@ def _links(dag: str, body: bytes, known: tuple[str, ...], *, triggers: bool) -> 
         told = value_of(body.decode()) if body else {}
     except ValueError as error:
         raise HTTPException(400, f"the request is not JSON: {error}") from error
-    if dag == _EVERY and not SHARED & set(_texts(told)):
+    if dag not in SHARED and not SHARED & set(_texts(told)):
         return
     conf = told.get("conf") if isinstance(told, Mapping) else None
     first = "" if dag == AUDIT_DAG else next(iter(known), None)

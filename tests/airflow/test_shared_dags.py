@@ -105,11 +105,25 @@ def test_earlier_runs_may_be_of_any_link(client: TestClient, monkeypatch: pytest
             client.post(f"{dag}/clearTaskInstances", json={"dag_run_id": "r"}).status_code,
             client.patch(f"{dag}/dagRuns/r", json={"state": "queued"}).status_code,
             client.post(every, json=body).status_code,
+            client.patch(f"{dag}/dagRuns/r/taskInstances/t%0A%0A", json={"new_state": "failed"}).status_code,
+            client.patch(f"{dag}/dagRuns%0A", json={"state": "queued"}).status_code,
         ]
 
-    assert statuses() == [403] * 4
+    assert statuses() == [403] * 6
     monkeypatch.setattr(settings, "link_names", lambda: ("orders",))
-    assert statuses() == [200] * 4
+    assert 403 not in statuses()
+
+
+@pytest.mark.parametrize("path", ["dagRuns", "dagRuns/x/taskInstances", "dagRuns/x%0A/taskInstances/"])
+def test_a_change_of_several_runs_is_one_of_the_dags_that_the_body_names(
+    client: TestClient, seen: list[Any], path: str
+) -> None:
+    def change(dag: str) -> int:
+        body = {"actions": [{"action": "update", "entities": [{"dag_id": dag, "dag_run_id": "r", "new_state": "failed"}]}]}
+        return client.patch(f"/api/v2/dags/mine/{path}", json=body).status_code
+
+    assert change("strait-failover") == 403 and not seen
+    assert change("mine") != 403
 
 
 def test_what_only_looks_like_a_search_is_none(client: TestClient) -> None:
@@ -121,6 +135,7 @@ def test_what_only_looks_like_a_search_is_none(client: TestClient) -> None:
 
 def test_everything_else_is_airflows(client: TestClient) -> None:
     assert trigger(client, "another", {"link": "payments"}) == 200
+    assert trigger(client, "another", {"dag": "strait-pause"}) == 200
     assert client.get("/api/v2/dags/strait-pause/dagRuns").status_code == 200
     assert client.post("/api/v2/dags/~/dagRuns/list", json={"dag_ids": ["strait-pause"]}).status_code == 200
     assert client.post("/api/v2/dags/~/clearDagRuns", json={"dag_runs": [{"dag_id": "another"}]}).status_code == 200
