@@ -119,7 +119,9 @@ def test_a_change_of_several_runs_is_one_of_the_dags_that_the_body_names(
     client: TestClient, seen: list[Any], path: str
 ) -> None:
     def change(dag: str) -> int:
-        body = {"actions": [{"action": "update", "entities": [{"dag_id": dag, "dag_run_id": "r", "new_state": "failed"}]}]}
+        body = {
+            "actions": [{"action": "update", "entities": [{"dag_id": dag, "dag_run_id": "r", "new_state": "failed"}]}]
+        }
         return client.patch(f"/api/v2/dags/mine/{path}", json=body).status_code
 
     assert change("strait-failover") == 403 and not seen
