@@ -85,6 +85,7 @@ class StateWriter:
         self._waiting_report_bytes = 0
         self._complained: dict[str, float] = {}
         self._unsent: list[_Pending] = []  # records that the former producer could not send
+        self._rejected: deque[tuple[_Pending, KafkaError]] = deque()  # by the client, which has not sent them
         self._defect: Exception | None = None
         self._producer = StateProducer(properties, cluster) if producer is None else producer
 
@@ -101,8 +102,8 @@ class StateWriter:
     def write_run(self, run: OffsetMapping, on_ack: OnAck | None = None) -> None:
         """Send an offset segment; ``on_ack`` gets None once every in-sync replica has it, or the error if that failed.
 
-        ``on_ack`` is called from `poll` or `flush`; from here only if the client rejects a record without sending it. A
-        segment is not dropped if the buffer is full: it waits.
+        ``on_ack`` is called from `poll` or `flush`, never from here: the caller may be in the middle of work that a failure
+        must undo. A segment is not dropped if the buffer is full: it waits.
         """
         key, value = encode(run)
         self._keep(_Pending(self._map_topic, key, value, on_ack))
@@ -130,6 +131,7 @@ class StateWriter:
         """Call the callbacks of acknowledged records, and send waiting ones. Call it often. Raises the error of a
         callback, which may have been called while another writer of the producer was polled."""
         self._producer.poll()
+        self._report_rejected()
         self._send_kept()
         if self._defect is not None:
             defect, self._defect = self._defect, None
@@ -140,7 +142,9 @@ class StateWriter:
         deadline = time.monotonic() + timeout_seconds
         while True:
             self._send_kept()
-            is_done = self._producer.flush(max(0.0, deadline - time.monotonic())) and not (self._kept or self._unsent)
+            is_done = self._producer.flush(max(0.0, deadline - time.monotonic()))
+            self._report_rejected()
+            is_done = is_done and not (self._kept or self._unsent or self._rejected)
             if is_done or time.monotonic() >= deadline:
                 return is_done
 
@@ -153,10 +157,14 @@ class StateWriter:
             self._kept.extendleft(reversed(self._unsent))
             self._unsent.clear()
         while self._kept:
-            record = self._kept.popleft()  # first: if the client rejects it, its `on_ack` may write more
-            if not self._send(record):
-                self._kept.appendleft(record)
+            if not self._send(self._kept[0]):
                 return
+            self._kept.popleft()
+
+    def _report_rejected(self) -> None:
+        rejected, self._rejected = self._rejected, deque()  # an `on_ack` may write more
+        for record, error in rejected:
+            self._done(record, error, None)
 
     def _send(self, record: _Pending) -> bool:
         try:
@@ -170,8 +178,8 @@ class StateWriter:
             )
         except BufferError:
             return False
-        except KafkaException as exception:  # the topic does not exist
-            self._done(record, error_of(exception), None)
+        except KafkaException as exception:  # such as: the topic does not exist, the record is too large
+            self._rejected.append((record, error_of(exception)))
         return True
 
     def _done(self, record: _Pending, error: KafkaError | None, _: Message | None) -> None:

@@ -41,3 +41,14 @@ def test_what_is_written_because_a_record_was_rejected_follows_the_others_and_ea
     writer.poll()
     writer.poll()
     assert client.given == [encode_key(run_key(run)) for run in runs]
+
+
+def test_a_rejected_record_is_reported_later_than_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller may be in the middle of work that the failure must undo."""
+    monkeypatch.setattr("strait.kafka.verified.make_producer", lambda *_, **__: Client())
+    writer, told = StateWriter({}, "b", "l"), []
+    writer.write_run(plain_run(), told.append)
+    assert told == []
+    writer.poll()
+    assert [str(error) for error in told] and None not in told
+    assert len(told) == 1
