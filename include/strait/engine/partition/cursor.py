@@ -137,8 +137,10 @@ class Cursor:
         self._signal.notify()
 
     def step_over(self, offset: int) -> None:
-        """Skip the record at ``offset``, which goes to quarantine."""
+        """Skip the record at ``offset``, which goes to quarantine. Its leader epoch may be later than that of the records
+        before it: with that one, the source would report a divergence."""
         self.offset = offset + 1
+        self.last_epoch = -1
         self._signal.notify()
 
     def prove(self, epoch: int) -> None:
