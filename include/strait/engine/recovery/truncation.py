@@ -78,8 +78,17 @@ class Truncation:
 
     def diverged(self, partition: Partition, end: int) -> None:
         """Handle a divergence: the source's leader reports that the log as we know it ended at ``end``, so another
-        leader lost records that were copied."""
-        self._act(partition, judge(partition.cursor.offset, 0, end, partition.policy.on_loss))
+        leader lost records that were copied.
+
+        If ``end`` is not before the position, the leader has other records there, up to its own end: at least the last
+        copied one is lost, and how many before it are is not known.
+        """
+        position = partition.cursor.offset
+        outside = judge(position, 0, min(end, max(0, position - 1)), partition.policy.on_loss)
+        if outside is not None and end >= position:
+            detail = f"the source's log has other records before offset {position}; how many of those that were copied are lost is not known"
+            outside = outside._replace(detail=detail)
+        self._act(partition, outside)
 
     def _act(self, partition: Partition, outside: Outside | None) -> None:
         if outside is None:
