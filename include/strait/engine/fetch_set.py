@@ -67,8 +67,10 @@ class FetchSet:
         session: of the requested partitions.
     """
 
-    def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:
+    def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS, *, finds_quiet: bool = True) -> None:
+        """``finds_quiet``: `quiet` is called, often."""
         self._max_wait_seconds = max_wait_seconds
+        self._finds_quiet = finds_quiet
         self.tight = False
         self.session = FetchSession()
         self._members: dict[ChangeSignal, _Member] = {}
@@ -97,7 +99,8 @@ class FetchSet:
         self._classes[member.topic_class].add(member)
         partition.signal.connect(self._changed)
         self._changed.add(partition.signal)
-        self._quiet_checks.append((now + QUIET_SECONDS, member))
+        if self._finds_quiet:
+            self._quiet_checks.append((now + QUIET_SECONDS, member))
 
     def remove(self, partition: Partition) -> None:
         member = self._members.pop(partition.signal, None)

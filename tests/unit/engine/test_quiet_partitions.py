@@ -119,3 +119,20 @@ def test_what_is_taken_away_is_on_neither_line(partitions: list[Partition]) -> N
     for partition in partitions:
         lines.fetcher.remove(partition)
     assert not lines.fetcher.used
+
+
+def test_partitions_that_go_and_come_leave_nothing_behind(partitions: list[Partition]) -> None:
+    lines = Lines(partitions)
+    lines.turn()
+    for number in range(1, 20):
+        lines.pass_time()
+        assert len(lines.asked(QUIET_LINE)) == len(partitions)
+        for partition in partitions:
+            partition.cursor.stamped(1, number, number, 0)
+            partition.cursor.heard(number, number, 0)
+            partition.position.copied_to = partition.position.acked_sequence = number
+        for _ in range(3):
+            lines.turn()
+        assert len(lines.asked(BUSY_LINE)) == len(partitions)
+    fetchers = lines.fetcher._busy, lines.fetcher._quiet
+    assert sum(len(one._set._quiet_checks) for one in fetchers if one) <= 2 * len(partitions)
