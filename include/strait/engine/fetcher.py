@@ -91,10 +91,13 @@ class Fetcher:
         self._share = pool.share()
         self._live_share = pool.share(borrows=False)
         self._is_quiet_line = line % 2 == QUIET_LINE
-        self._set = FetchSet(QUIET_MAX_WAIT_SECONDS if self._is_quiet_line else MAX_WAIT_SECONDS)
+        max_wait_seconds = QUIET_MAX_WAIT_SECONDS if self._is_quiet_line else MAX_WAIT_SECONDS
+        self._set = FetchSet(max_wait_seconds, finds_quiet=not self._is_quiet_line)
         self._without_id: set[Partition] = set()  # if there is one, all are requested by topic name
         self._waiting = False
         self._pause_until = 0.0
+        self._budget_pause_until = 0.0
+        self._budget_pause_for: object = None
         self._tell_trouble_at = 0.0
 
     @staticmethod
@@ -144,11 +147,7 @@ class Fetcher:
     def asks_next(self) -> bool:
         """Whether the next `ask` includes all changes: no request is in flight, it is not paused, and the broker is
         connected."""
-        return (
-            not self._waiting
-            and self._loop.now >= self._pause_until
-            and self._source.channel(self._node, self._line) is not None
-        )
+        return not self._waiting and not self._is_paused and self._source.channel(self._node, self._line) is not None
 
     @property
     def used(self) -> bool:
@@ -164,10 +163,10 @@ class Fetcher:
         """Send a request if a partition can be requested, memory for the reply is available and no request is in
         flight."""
         self._share.waits = False
-        if self._waiting or not self._set or self._loop.now < self._pause_until:
+        if self._waiting or not self._set or self._is_paused:
             return
         if self._budgets.closed(self._loop.now):
-            self._pause(self._budgets.wait("", self._loop.now))  # brokers close idle connections
+            self._pause_for_budgets(self._budgets.wait("", self._loop.now))  # brokers close idle connections
             return
         channel = self._source.channel(self._node, self._line)
         if channel is None:
@@ -177,7 +176,7 @@ class Fetcher:
         classes = self._set.classes if self._budgets else {}
         waits = {topic_class: self._budgets.wait(topic_class, self._loop.now) for topic_class in classes}
         if waits and all(waits.values()):
-            self._pause(min(waits.values()))
+            self._pause_for_budgets(min(waits.values()))
             return
         self._set.throttle(frozenset(topic_class for topic_class, wait in waits.items() if wait))
         self._set.limit({topic_class: self._budgets.bytes_at_once(topic_class) for topic_class in classes})
@@ -189,7 +188,7 @@ class Fetcher:
         share.expect_no_more(room)
         throttled = [wait for wait in waits.values() if wait]
         if throttled and not self._set.wanted:
-            self._pause(min(throttled))
+            self._pause_for_budgets(min(throttled))
 
     def _update(self) -> None:
         queue_bytes = min(
@@ -326,6 +325,23 @@ class Fetcher:
         if seconds > _NO_PAUSE_SECONDS:  # a shorter pause would not end before the next event, whenever that is
             self._pause_until = self._loop.now + seconds
             self._loop.call_later(seconds, self.ask)
+
+    def _pause_for_budgets(self, seconds: float) -> None:
+        """Send no request for a while, unless the budgets or the topic classes change."""
+        if seconds > _NO_PAUSE_SECONDS:
+            self._budget_pause_until, self._budget_pause_for = self._loop.now + seconds, self._budget_facts
+            self._loop.call_later(seconds, self.ask)
+
+    @property
+    def _budget_facts(self) -> object:
+        return self._budgets.version, self._set.classes.keys()
+
+    @property
+    def _is_paused(self) -> bool:
+        now = self._loop.now
+        return now < self._pause_until or (
+            now < self._budget_pause_until and self._budget_pause_for == self._budget_facts
+        )
 
     def _answered(self, share: Share, room: int) -> None:
         if self._waiting:  # a reply that cannot be read is reported as lost too

@@ -40,10 +40,15 @@ class _Bucket:
 
 
 class Throttle:
-    """The budgets and hours of one slot. Times are in seconds of the loop's clock."""
+    """The budgets and hours of one slot. Times are in seconds of the loop's clock.
+
+    Attributes:
+        version: grows with each plan.
+    """
 
     def __init__(self, clock_ms: Callable[[], int] = lambda: unix_ms()) -> None:
         self._clock_ms = clock_ms
+        self.version = 0
         self._buckets: dict[str | None, _Bucket] = {}
         self._hours: Hours | None = None
         self._closed = False
@@ -55,6 +60,7 @@ class Throttle:
 
     def follow(self, budgets: Iterable[Budget], slot: int, now: float, backfill: PlannedBackfill | None = None) -> None:
         """Apply the plan's current limits; a debt under an unchanged budget remains."""
+        self.version += 1
         limits: list[tuple[str | None, Budget]] = [(budget.topic_class, budget) for budget in budgets]
         if backfill is not None and backfill.budget is not None:
             limits.append((_WHOLE, backfill.budget))

@@ -5,7 +5,10 @@ import random
 import pytest
 
 from strait.engine.throttle import BURST_SECONDS, CLOCK_SECONDS, SAVED_SECONDS, Throttle
-from strait.state.schema import Budget, PlannedBackfill
+from strait.net.event_loop import Loop
+from strait.state.schema import Budget, PlannedBackfill, TopicPolicy
+from support.model.fetching import Source, fetcher
+from support.model.partitions import placed
 
 
 def budget(rate: int, topic_class: str = "", shares: tuple[float, ...] = (1.0,)) -> Budget:
@@ -65,6 +68,36 @@ def test_a_change_takes_effect_at_once_and_a_budget_taken_away_is_gone() -> None
     budgets.take("", 100_000_000)
     budgets.follow([], 0, 0.0)
     assert budgets.wait("", 0.0) == 0.0
+
+
+def test_a_change_ends_the_pause_of_a_fetcher_and_so_does_a_topic_without_a_budget() -> None:
+    loop, source, budgets = Loop(), Source(), Throttle()
+    budgets.follow([budget(10_000, "bulk")], 0, loop.now)
+    bulk = placed(number=0, policy=TopicPolicy(topic_class="bulk"))
+    found = fetcher(source, [bulk], budgets=budgets, loop=loop)
+
+    def pause() -> None:
+        found.ask()
+        source.answer_without_news()
+        budgets.take("bulk", 1 << 20)  # brokers return a batch of this size whole
+        asked = len(source.asked)
+        found.ask()
+        loop.now += 1.0
+        found.ask()
+        assert len(source.asked) == asked and not found.asks_next
+
+    pause()
+    budgets.follow([], 0, loop.now)
+    assert found.asks_next
+    found.ask()
+    assert len(source.open) == 1
+    source.answer_without_news()
+    budgets.follow([budget(10_000, "bulk")], 0, loop.now)
+    pause()
+    found.add(placed(number=1))
+    found.ask()
+    assert len(source.open) == 1
+    loop.close()
 
 
 HOUR_MS = 3_600_000
