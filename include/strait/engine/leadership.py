@@ -145,7 +145,7 @@ class Leadership:
     def _assign_sources(self, topics: Iterable[str]) -> None:
         """Apply new metadata of these source topics."""
         for topic in topics:
-            troubled = False
+            troubles: set[Reason] = set()
             for partition in self._by_source.get(topic, {}).values():
                 leader = self._source.leader(topic, partition.number)
                 partition.cursor.led_at(leader.epoch)
@@ -153,10 +153,10 @@ class Leadership:
                 node = self._replicas.node(partition, leader)
                 if problem is not None:
                     partition.block(*problem, until=0.0)
-                    troubled = True
+                    troubles.add(problem[0])
                 self._fetch_from(_NOBODY if problem else node, partition)
-            if troubled:
-                self._source.look_again(topic)
+            if troubles:
+                self._source.look_again(topic, leaderless=Reason.SOURCE_LEADERLESS in troubles)
         self.fit()
 
     def _move(self, partition: Partition) -> None:

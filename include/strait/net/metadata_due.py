@@ -15,6 +15,8 @@ PAUSE_SECONDS_PER_PARTITION = 1.3e-4
 """Shortest time between two refreshes of all topics: this keeps them below a twentieth of a core."""
 TOPICS_AT_ONCE = 500
 LOOK_AGAIN_SECONDS = (0.5, 30.0)
+LEADERLESS_SECONDS = 2.0
+"""Longest wait for a partition without a leader: nothing but its metadata shows that it has one again."""
 
 
 class MetadataDue:
@@ -47,13 +49,13 @@ class MetadataDue:
             earliest = self._all_asked_at + partitions * PAUSE_SECONDS_PER_PARTITION
             self._loop.call_later(max(PAUSE_SECONDS, earliest - self._loop.now), self._all_are_due)
 
-    def look_again(self, topic: str) -> None:
+    def look_again(self, topic: str, *, leaderless: bool = False) -> None:
         """Request this topic alone, because of an error; each time that nothing has changed, the next request is sent
-        later."""
+        later. ``leaderless``: the error is that a partition has no leader."""
         if topic not in self._looking:
             self._looking.add(topic)
             shortest, longest = LOOK_AGAIN_SECONDS
-            wait = self._waits.get(topic, shortest)
+            wait = min(self._waits.get(topic, shortest), LEADERLESS_SECONDS if leaderless else longest)
             self._waits[topic] = min(longest, 2 * wait)
             self._loop.call_later(wait, partial(self._look, topic))
 

@@ -56,6 +56,16 @@ def test_a_topic_in_trouble_is_asked_for_alone_and_later_each_time(asked: Asked)
     assert asked.pass_seconds(0.7), "it is another trouble"
 
 
+def test_a_partition_without_a_leader_is_looked_at_every_two_seconds(asked: Asked) -> None:
+    waits = []
+    for _ in range(6):
+        asked.due.look_again("b", leaderless=True)
+        began = asked.loop.now
+        ((at, _),) = asked.pass_seconds(3.0)
+        waits.append(round(at - began - 0.1, 3))
+    assert waits == [0.5, 1.0, 2.0, 2.0, 2.0, 2.0]
+
+
 def test_a_topic_that_is_left_is_not_asked_for_any_more(asked: Asked) -> None:
     asked.due.look_again("d")
     assert not asked.pass_seconds(60.0)

@@ -125,7 +125,8 @@ class RecoveryCoordinator:
                 continue
             problem = destination_problem(self._destination, partition)
             if problem is not None:
-                self._destination.look_again(partition.destination)
+                leaderless = problem[0] is Reason.DESTINATION_LEADERLESS
+                self._destination.look_again(partition.destination, leaderless=leaderless)
             elif not self._runs.of(partition):
                 problem = Reason.MAP_RUN_MISSING, "the offset map has no entry for these two topics"
             elif any(run.transform != partition.policy.transform_digest for run in self._runs.of(partition)):
