@@ -149,10 +149,14 @@ class Flow:
         precedence."""
         before = self.clients.setdefault((end, name), given)
         if before.value != given.value:
-            secures = name.startswith(("bootstrap.", "security.", "sasl.", "ssl."))
             cluster = self.source if end == "source" else self.destination
             why = f"differs from `{before.key}`; here all clients of a cluster have the same properties"
-            self.leave(given, why, Weight.FIRST if secures else Weight.DIFFERS, "clusters", cluster)
+            self.leave(given, why, Weight.FIRST if secures(name) else Weight.DIFFERS, "clusters", cluster)
+
+
+def secures(name: str) -> bool:
+    """Return whether a property of a client determines which cluster it connects to, and how."""
+    return name in ("bootstrap.servers", "security.protocol") or name.startswith(("sasl.", "ssl."))
 
 
 def as_name(text: str) -> str:

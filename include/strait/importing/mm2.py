@@ -5,7 +5,7 @@ from itertools import permutations
 
 from strait.errors import ConfigError
 from strait.importing.clients import put_clients
-from strait.importing.draft import Draft, Flow, Given, Weight, as_name
+from strait.importing.draft import Draft, Flow, Given, Weight, as_name, secures
 from strait.importing.mm2_rows import MM2_ROWS
 from strait.importing.naming import add_patterns, routing_rules
 from strait.importing.table import translate
@@ -115,13 +115,17 @@ def _of_driver(properties: Mapping[str, str], draft: Draft) -> dict[tuple[str, s
                 draft.leave(key, "the flow is not enabled", Weight.NEEDLESS)
     if not enabled:
         raise ConfigError(_WHERE, ["no flow is enabled"], hint="MirrorMaker 2 wants `A->B.enabled = true`")
+    used = {alias for flow in enabled for alias in flow}
+    for key in filter(secures, properties):
+        if all(f"{alias}.{key}" in properties for alias in used):
+            draft.leave(key, "each cluster has its own", Weight.NEEDLESS)
     return {flow: _of_flow(properties, aliases, flow) for flow in enabled}
 
 
 def _of_flow(properties: Mapping[str, str], aliases: list[str], flow: tuple[str, str]) -> list[Given]:
     prefix = f"{flow[0]}->{flow[1]}."
     others = tuple(f"{source}->{target}." for source, target in permutations(aliases, 2) if (source, target) != flow)
-    own, shared = [], []
+    own, shared, of_all_clusters = [], [], []
     for key, value in properties.items():
         alias = next((alias for alias in aliases if key.startswith(f"{alias}.")), None)
         if key.startswith(prefix):
@@ -129,10 +133,15 @@ def _of_flow(properties: Mapping[str, str], aliases: list[str], flow: tuple[str,
         elif alias in flow:
             end = "source" if alias == flow[0] else "target"
             shared.append(Given(_of_cluster(end, key.removeprefix(f"{alias}.")), key, value))
+        elif secures(key):
+            of_all_clusters += [Given(_of_cluster(end, key), key, value) for end in ("source", "target")]
         elif alias is None and key != "clusters" and not key.startswith(others):
             shared.append(Given(key, key, value))
-    special = {given.name for given in own}
-    return [*own, *(given for given in shared if given.name not in special)]
+    found: list[Given] = []
+    for layer in (own, shared, of_all_clusters):
+        special = {given.name for given in found}
+        found += [given for given in layer if given.name not in special]
+    return found
 
 
 def _of_cluster(end: str, name: str) -> str:

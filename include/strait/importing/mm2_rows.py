@@ -9,6 +9,7 @@ from strait.importing.table import Row, Take, needless, no, row
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,249}")
 _NO_CODE = "own code cannot be taken over"
+_NO_CLIENT = "belongs to no cluster, so no client has it: set it for the clusters"
 
 
 def _topics(flow: Flow, given: Given) -> None:
@@ -143,6 +144,12 @@ MM2_ROWS: tuple[Row, ...] = (
         *("target.cluster.*", "target.producer.*", "target.admin.*", "producer.override.*"),
         ours="`clusters.<target>`: see the clients below; in `mm2.properties` `<target>.*`",
         take=client_of("destination"),
+    ),
+    row(
+        *("bootstrap.servers", "security.protocol", "sasl.*", "ssl.*"),
+        ours="`clusters`, if they have no prefix in `mm2.properties`: for each cluster without its own; "
+        f"– any other: {_NO_CLIENT}",
+        take=lambda flow, given: flow.leave(given, _NO_CLIENT, Weight.FIRST),
     ),
     no("source.producer.*", "target.consumer.*", why="for MirrorMaker 2's own topics, which the link does not write"),
     row(

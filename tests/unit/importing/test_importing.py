@@ -10,7 +10,7 @@ from strait.config.links import Link, LinksFile, parse
 from strait.config.naming import Names
 from strait.errors import ConfigError
 from strait.importing.clients import CLIENT_ROWS
-from strait.importing.draft import Draft
+from strait.importing.draft import Draft, Weight
 from strait.importing.mirus import MIRUS_ROWS, translate_mirus
 from strait.importing.mm2 import translate_mm2
 from strait.importing.mm2_rows import MM2_ROWS
@@ -362,6 +362,39 @@ def test_credentials_become_librdkafkas_and_secrets_references(
     assert SECRET not in as_yaml(draft)
     assert SECRET not in str(draft.left)
     assert cluster or draft.left
+
+
+LOGIN = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": f'{JAAS} username="all" password="{SECRET}";',
+    "ssl.truststore.location": "/t.pem",
+}
+
+
+def test_a_login_of_all_clusters_secures_those_that_have_none_of_their_own() -> None:
+    draft = mm2(**LOGIN, **{"b.sasl.jaas.config": f'{JAAS} username="b" password="{SECRET}";'})
+    clusters = file_of(draft).clusters
+    for cluster, user in (("a", "all"), ("b", "b")):
+        assert clusters[cluster]["security.protocol"] == "SASL_SSL"
+        assert clusters[cluster]["ssl.ca.location"] == "/t.pem"
+        assert clusters[cluster]["sasl.username"] == user
+        assert clusters[cluster]["sasl.password"] == f"${{directory:/etc/secrets:{cluster}.sasl.password}}"
+    assert draft.left == {}
+    assert SECRET not in as_yaml(draft)
+
+
+def test_a_property_of_all_clusters_that_each_replaces_is_needless() -> None:
+    draft = mm2(**{"security.protocol": "SSL", "a.security.protocol": "PLAINTEXT", "b.security.protocol": "PLAINTEXT"})
+    assert draft.of(Weight.NEEDLESS) == draft.left == {"security.protocol": "each cluster has its own"}
+
+
+@pytest.mark.parametrize("key", LOGIN)
+def test_a_login_that_belongs_to_no_cluster_is_to_be_corrected_first(key: str) -> None:
+    of_flow = mm2(**{f"a->b.{key}": LOGIN[key]})
+    of_connector = translate_mm2(CONNECTOR | {key: LOGIN[key]}, link=None, secrets_dir=SECRETS)
+    assert list(of_flow.of(Weight.FIRST)) == [f"a->b.{key}"]
+    assert list(of_connector.of(Weight.FIRST)) == [key]
 
 
 READ = {"name", "enabled", "clusters", "mirrors", "connector.class", "source.cluster.alias", "target.cluster.alias"}
