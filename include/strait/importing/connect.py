@@ -7,9 +7,25 @@ from strait.importing.table import Row, Take, needless, no, row
 _MOST_SLOTS = 1024
 
 
-def client_of(end: str) -> Take:
-    """Return a function that stores a property of the clients of one end."""
-    return lambda flow, given: flow.client(end, given.name, given)
+_OF_RECORDS = ("auto.offset.reset", "isolation.level")
+_NO_RECORDS = "needless: a client that reads no records has it"
+
+
+def client_of(end: str, *, reads: bool = False) -> Take:
+    """Return a function that stores a property of the clients of one end.
+
+    Args:
+        reads: whether the tool gives the property to the consumer of the source's records. Other clients' start offset
+            and isolation level have no effect.
+    """
+
+    def take(flow: Flow, given: Given) -> None:
+        if given.name in _OF_RECORDS and not reads:
+            flow.leave(given, _NO_RECORDS, Weight.NEEDLESS)
+        else:
+            flow.client(end, given.name, given)
+
+    return take
 
 
 def read(flow: Flow, given: Given) -> None:

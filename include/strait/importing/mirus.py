@@ -87,7 +87,7 @@ def _matching(flow: Flow, given: Given) -> None:
 def _destination(flow: Flow, given: Given) -> None:
     if given.key == _DEPRECATED_SERVERS:
         given = replace(given, name="bootstrap.servers")
-    flow.client("destination", given.name, given)
+    client_of("destination")(flow, given)
 
 
 def _of_worker(flow: Flow, given: Given) -> None:
@@ -122,7 +122,7 @@ MIRUS_ROWS: tuple[Row, ...] = (
         ours="needless for bytes; – no other: records are copied as they are",
         take=_converter,
     ),
-    row("consumer.*", ours="`clusters.<source>`: see the clients below", take=client_of("source")),
+    row("consumer.*", ours="`clusters.<source>`: see the clients below", take=client_of("source", reads=True)),
     row(
         *("destination.consumer.*", "producer.*", "destination.bootstrap.*"),
         ours="`clusters.<destination>`: see the clients below",

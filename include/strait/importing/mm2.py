@@ -13,6 +13,8 @@ from strait.importing.table import translate
 _WHERE = "import mm2"
 _EXCLUDED = r".*\.replica"  # one of MirrorMaker 2's defaults; the others are internal topics, which are excluded anyway
 _SOURCE_CONNECTOR = "MirrorSourceConnector"
+_OF_CLIENTS = ("consumer.", "producer.", "admin.", "source.", "target.")
+_NO_EFFECT = "needless: without a cluster or a flow before it, MirrorMaker 2 ignores it in `mm2.properties`"
 
 
 def translate_mm2(properties: Mapping[str, str], *, link: str | None, secrets_dir: str) -> Draft:
@@ -119,13 +121,14 @@ def _of_driver(properties: Mapping[str, str], draft: Draft) -> dict[tuple[str, s
     for key in filter(secures, properties):
         if all(f"{alias}.{key}" in properties for alias in used):
             draft.leave(key, "each cluster has its own", Weight.NEEDLESS)
-    return {flow: _of_flow(properties, aliases, flow) for flow in enabled}
+    return {flow: _of_flow(properties, aliases, flow, draft) for flow in enabled}
 
 
-def _of_flow(properties: Mapping[str, str], aliases: list[str], flow: tuple[str, str]) -> list[Given]:
+def _of_flow(properties: Mapping[str, str], aliases: list[str], flow: tuple[str, str], draft: Draft) -> list[Given]:
     prefix = f"{flow[0]}->{flow[1]}."
     others = tuple(f"{source}->{target}." for source, target in permutations(aliases, 2) if (source, target) != flow)
     own, shared, of_all_clusters = [], [], []
+    names = {name for each in MM2_ROWS for name in each.names}
     for key, value in properties.items():
         alias = next((alias for alias in aliases if key.startswith(f"{alias}.")), None)
         if key.startswith(prefix):
@@ -133,8 +136,10 @@ def _of_flow(properties: Mapping[str, str], aliases: list[str], flow: tuple[str,
         elif alias in flow:
             end = "source" if alias == flow[0] else "target"
             shared.append(Given(_of_cluster(end, key.removeprefix(f"{alias}.")), key, value))
-        elif secures(key):
+        elif alias is None and secures(key):
             of_all_clusters += [Given(_of_cluster(end, key), key, value) for end in ("source", "target")]
+        elif alias is None and key.startswith(_OF_CLIENTS) and key not in names:
+            draft.leave(key, _NO_EFFECT, Weight.NEEDLESS)
         elif alias is None and key != "clusters" and not key.startswith(others):
             shared.append(Given(key, key, value))
     found: list[Given] = []

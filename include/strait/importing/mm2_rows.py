@@ -136,9 +136,14 @@ MM2_ROWS: tuple[Row, ...] = (
         why="Kafka Connect's own; Strait's state is in topics on the destination",
     ),
     row(
-        *("source.cluster.*", "source.consumer.*", "source.admin.*"),
+        *("source.cluster.*", "source.admin.*"),
         ours="`clusters.<source>`: see the clients below; in `mm2.properties` `<source>.*`",
         take=client_of("source"),
+    ),
+    row(
+        "source.consumer.*",
+        ours="`clusters.<source>`: see the clients below; in `mm2.properties` `<source>.consumer.*`",
+        take=client_of("source", reads=True),
     ),
     row(
         *("target.cluster.*", "target.producer.*", "target.admin.*", "producer.override.*"),
@@ -153,9 +158,15 @@ MM2_ROWS: tuple[Row, ...] = (
     ),
     no("source.producer.*", "target.consumer.*", why="for MirrorMaker 2's own topics, which the link does not write"),
     row(
-        "consumer.*", "consumer.override.*", ours="`clusters.<source>`: see the clients below", take=client_of("source")
+        *("consumer.*", "consumer.override.*"),
+        ours="`clusters.<source>`: see the clients below; in `mm2.properties` for a flow only",
+        take=client_of("source", reads=True),
     ),
-    row("producer.*", ours="`clusters.<target>`: see the clients below", take=client_of("destination")),
+    row(
+        "producer.*",
+        ours="`clusters.<target>`: see the clients below; in `mm2.properties` for a flow only",
+        take=client_of("destination"),
+    ),
     no("admin.*", why="here all clients of a cluster have the same properties: say it of the clusters"),
     *CONNECT_ROWS,
 )

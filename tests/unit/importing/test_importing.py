@@ -288,6 +288,46 @@ def test_a_file_that_makes_no_link_is_an_error(properties: dict[str, str], error
         translate_mm2(properties, link=None, secrets_dir=SECRETS)
 
 
+READER = "auto.offset.reset"
+
+
+@pytest.mark.parametrize(
+    ("draft", "start"),
+    [
+        (mirus(**{f"consumer.{READER}": "earliest", f"destination.consumer.{READER}": "latest"}), "earliest"),
+        (mirus(**{f"destination.consumer.{READER}": "latest"}), "earliest"),
+        (mirus(**{f"consumer.{READER}": "latest", f"destination.consumer.{READER}": "earliest"}), "latest"),
+        (mm2(**{f"b.{READER}": "latest"}), "earliest"),
+        (mm2(**{f"a.{READER}": "latest"}), "earliest"),
+        (mm2(**{f"b.consumer.{READER}": "latest"}), "earliest"),
+        (mm2(**{f"a.admin.{READER}": "latest", f"a.consumer.{READER}": "earliest"}), "earliest"),
+        (mm2(**{f"a.{READER}": "earliest", f"a.consumer.{READER}": "latest"}), "latest"),
+        (mm2(**{f"consumer.{READER}": "latest"}), "earliest"),
+        (mm2(**{f"source.consumer.{READER}": "latest"}), "earliest"),
+        (mm2(**{f"a->b.consumer.{READER}": "latest"}), "latest"),
+        (translate_mm2(CONNECTOR | {f"consumer.{READER}": "latest"}, link=None, secrets_dir=SECRETS), "latest"),
+    ],
+)
+def test_the_start_offset_is_that_of_the_consumer_that_reads_the_records(draft: Draft, start: str) -> None:
+    assert link_of(draft).start == start
+    assert not draft.of(Weight.FIRST)
+
+
+@pytest.mark.parametrize(
+    ("draft", "read"),
+    [
+        (mm2(**{"a.consumer.isolation.level": "read_uncommitted"}), True),
+        (mm2(**{"b.isolation.level": "read_uncommitted"}), False),
+        (mm2(**{"consumer.isolation.level": "read_uncommitted"}), False),
+        (mirus(**{"consumer.isolation.level": "read_uncommitted"}), True),
+        (mirus(**{"destination.consumer.isolation.level": "read_uncommitted"}), False),
+    ],
+)
+def test_aborted_records_differ_where_the_consumer_of_the_records_reads_them(draft: Draft, read: bool) -> None:
+    assert bool(draft.of(Weight.DIFFERS)) == read
+    assert len(draft.left) == 1
+
+
 SECRET = "hunter2-and-more"
 JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
