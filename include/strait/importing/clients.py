@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from strait.importing.draft import Flow, Given, Weight
+from strait.importing.draft import Flow, Given, Weight, secures
 
 _SAME = ("security.protocol", "client.id")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -59,9 +59,17 @@ class ClientRow:
 
 
 def put_clients(flow: Flow) -> None:
-    """Translate the properties of the clients of both ends."""
+    """Translate the properties of the clients of both ends. A cluster can be an end of several flows: the properties of
+    the first apply, and those of others that differ are recorded as untranslated. The originals are compared, since
+    references to different secrets are equal."""
     for end, cluster in (("source", flow.source), ("destination", flow.destination)):
         given = {name: each for (where, name), each in flow.clients.items() if where == end}
+        for name, each in [*given.items()]:
+            if secures(name) or name in _SAME:
+                before = flow.draft.connections.setdefault((cluster, name), each)
+                if before.value != each.value:
+                    flow.leave_other(cluster, before, name, each)
+                    del given[name]
         flow.draft.clusters.setdefault(cluster, {})
         client = Client(flow, cluster, given)
         for name, each in given.items():

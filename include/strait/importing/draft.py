@@ -49,6 +49,7 @@ class Draft:
         left: property of the other tool -> why it is not in the file. Never a value: some are secrets.
         weights: the same properties -> how much that matters.
         secrets_dir: directory from which the file reads secrets.
+        connections: (cluster, property of its clients) -> the property as the first flow has it.
     """
 
     secrets_dir: str
@@ -57,11 +58,14 @@ class Draft:
     notes: dict[Path, list[str]] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     weights: dict[str, Weight] = field(default_factory=dict)
+    connections: dict[tuple[str, str], Given] = field(default_factory=dict)
 
     def leave(self, key: str, why: str, weight: Weight = Weight.DIFFERS, *path: str) -> None:
         """Record why a property is not in the file; if that is to be corrected first, also as a comment at a path."""
-        self.left[key] = why
-        self.weights[key] = max(weight, self.weights.get(key, weight), key=_BY_WEIGHT.index)
+        before = self.weights.get(key, weight)
+        if _BY_WEIGHT.index(weight) >= _BY_WEIGHT.index(before):  # a key can matter more to one flow than to another
+            self.left[key] = why
+            self.weights[key] = weight
         if weight is Weight.FIRST:
             self.note(f"FIRST: `{key}`: {why}.", *path)
 
@@ -150,8 +154,12 @@ class Flow:
         before = self.clients.setdefault((end, name), given)
         if before.value != given.value:
             cluster = self.source if end == "source" else self.destination
-            why = f"differs from `{before.key}`; here all clients of a cluster have the same properties"
-            self.leave(given, why, Weight.FIRST if secures(name) else Weight.DIFFERS, "clusters", cluster)
+            self.leave_other(cluster, before, name, given)
+
+    def leave_other(self, cluster: str, before: Given, name: str, given: Given) -> None:
+        """Record that a client's property differs from that of another client of the cluster, whose value applies."""
+        why = f"differs from `{before.key}`; here all clients of a cluster have the same properties"
+        self.leave(given, why, Weight.FIRST if secures(name) else Weight.DIFFERS, "clusters", cluster)
 
 
 def secures(name: str) -> bool:

@@ -437,6 +437,39 @@ def test_a_login_that_belongs_to_no_cluster_is_to_be_corrected_first(key: str) -
     assert list(of_connector.of(Weight.FIRST)) == [key]
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_second_login_of_a_cluster_is_to_be_corrected_first(swapped: bool) -> None:
+    logins = {
+        f"{cluster}.{client}.sasl.jaas.config": f'{JAAS} username="{cluster}-{client}" password="{SECRET}{client}";'
+        for cluster in ("a", "b")
+        for client in ("producer", "consumer")
+    }
+    draft = mm2(**{"b->a.enabled": "true"} | logins | ({"clusters": "b, a"} if swapped else {}))
+    first, second = ("b", "a") if swapped else ("a", "b")
+    assert {name: each["sasl.username"] for name, each in file_of(draft).clusters.items()} == {
+        first: f"{first}-consumer",
+        second: f"{second}-producer",
+    }
+    why = "differs from `{}`; here all clients of a cluster have the same properties"
+    assert draft.of(Weight.FIRST) == {
+        f"{first}.producer.sasl.jaas.config": why.format(f"{first}.consumer.sasl.jaas.config"),
+        f"{second}.consumer.sasl.jaas.config": why.format(f"{second}.producer.sasl.jaas.config"),
+    }
+    assert as_yaml(draft).count("# FIRST: `") == 2
+    assert SECRET not in as_yaml(draft)
+
+
+def test_secrets_of_a_cluster_are_compared_though_their_references_are_equal() -> None:
+    keys = {f"a.{client}.ssl.keystore.password": f"{SECRET}{client}" for client in ("producer", "consumer")}
+    draft = mm2(**{"b->a.enabled": "true", "a.ssl.keystore.location": "/k.p12"} | keys)
+    assert list(draft.of(Weight.FIRST)) == ["a.producer.ssl.keystore.password"]
+
+
+def test_a_cluster_with_one_login_has_it_in_all_flows() -> None:
+    draft = mm2(**{"b->a.enabled": "true"}, **{f"a.{key}": value for key, value in LOGIN.items()})
+    assert draft.left == {}
+
+
 READ = {"name", "enabled", "clusters", "mirrors", "connector.class", "source.cluster.alias", "target.cluster.alias"}
 READ |= {
     f"{head}ssl.{store}.type"
