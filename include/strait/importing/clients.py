@@ -140,6 +140,15 @@ def _keystore_password(client: Client, given: Given) -> None:
         client.leave(given, "belongs to a keystore that is not PKCS#12")
 
 
+def _key_password(client: Client, given: Given) -> None:
+    location = client.given.get("ssl.keystore.location")
+    is_pem = location is not None and _kind(client, "ssl.keystore.type", location.value) == "PEM"
+    if is_pem or "ssl.keystore.key" in client.given:
+        client.put_secret("ssl.key.password", given, given.value)
+    else:
+        client.leave(given, _NOT_PEM, Weight.NEEDLESS)
+
+
 def _truststore(client: Client, given: Given) -> None:
     if _kind(client, "ssl.truststore.type", given.value) == "PEM":
         client.put("ssl.ca.location", given.value)
@@ -176,6 +185,7 @@ def _leave(why: str, weight: Weight = Weight.NEEDLESS) -> Callable[[Client, Give
 
 _TUNING = "tuning of Java's clients; batches are passed on as they are, and the engine sizes its requests itself"
 _SECURITY = "secures connections in a way that has no counterpart; docs/reference/cluster-properties.md lists what has"
+_NOT_PEM = "needless: a PKCS#12 has one password, that of the keystore"
 _leave_tuning = _leave(_TUNING)
 _leave_security = _leave(_SECURITY, Weight.FIRST)
 
@@ -206,7 +216,7 @@ CLIENT_ROWS: tuple[ClientRow, ...] = (
         _keystore,
     ),
     ClientRow(("ssl.keystore.password",), "a reference, for PKCS#12", _keystore_password),
-    ClientRow(("ssl.key.password",), "a reference", _secret("ssl.key.password")),
+    ClientRow(("ssl.key.password",), f"a reference, for a key in PEM; {_NOT_PEM}", _key_password),
     ClientRow(("ssl.keystore.certificate.chain",), "`ssl.certificate.pem`", _pem("ssl.certificate.pem")),
     ClientRow(("ssl.keystore.key",), "`ssl.key.pem`, as a reference", _secret("ssl.key.pem")),
     ClientRow(("ssl.truststore.location",), "`ssl.ca.location` for PEM; others must be exported as PEM", _truststore),

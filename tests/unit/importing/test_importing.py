@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 import yaml
 
+from strait.config.client_properties import missing, problems
 from strait.config.links import Link, LinksFile, parse
 from strait.config.naming import Names
 from strait.errors import ConfigError
@@ -468,6 +469,27 @@ def test_secrets_of_a_cluster_are_compared_though_their_references_are_equal() -
 def test_a_cluster_with_one_login_has_it_in_all_flows() -> None:
     draft = mm2(**{"b->a.enabled": "true"}, **{f"a.{key}": value for key, value in LOGIN.items()})
     assert draft.left == {}
+
+
+@pytest.mark.parametrize(
+    ("keystore", "kept"),
+    [
+        ({"ssl.keystore.location": "/k.p12", "ssl.keystore.password": SECRET}, False),
+        ({"ssl.keystore.location": "/k", "ssl.keystore.type": "pkcs12", "ssl.keystore.password": SECRET}, False),
+        ({"ssl.keystore.location": "/k.jks"}, False),
+        ({}, False),
+        ({"ssl.keystore.location": "/k.pem"}, True),
+        ({"ssl.keystore.location": "/k", "ssl.keystore.type": "PEM"}, True),
+        ({"ssl.keystore.key": "-----BEGIN", "ssl.keystore.certificate.chain": "-----BEGIN"}, True),
+    ],
+)
+def test_the_password_of_a_key_is_for_a_key_in_pem(keystore: dict[str, str], kept: bool) -> None:
+    given = {"security.protocol": "SSL", "ssl.key.password": SECRET} | keystore
+    draft = mm2(**{f"a.{key}": value for key, value in given.items()})
+    properties = file_of(draft).clusters["a"]
+    assert ("ssl.key.password" in properties) == kept
+    assert ("a.ssl.key.password" in draft.of(Weight.NEEDLESS)) == (not kept)
+    assert [*problems(properties), *missing(properties)] == []
 
 
 READ = {"name", "enabled", "clusters", "mirrors", "connector.class", "source.cluster.alias", "target.cluster.alias"}
