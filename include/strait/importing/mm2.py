@@ -27,8 +27,9 @@ def translate_mm2(properties: Mapping[str, str], *, link: str | None, secrets_di
     if link is not None and len(flows) > 1:
         raise ConfigError(_WHERE, [f"--link names one link, and there are {len(flows)} flows"])
     for (source, target), given in flows.items():
-        name = link or as_name(f"{source}-to-{target}")
-        _put_flow(Flow(draft, name, as_name(source), as_name(target)), source, target, given)
+        ends = source or "source", target or "target"  # a connector's alias may be empty
+        name = link or as_name("-to-".join(ends))
+        _put_flow(Flow(draft, name, as_name(ends[0]), as_name(ends[1])), source, target, given)
     _expect_producers_on_both_sides(draft)
     return draft
 
@@ -70,26 +71,33 @@ def _put_flow(flow: Flow, source: str, target: str, given: list[Given]) -> None:
 
 
 def _put_names(flow: Flow, source: str, target: str) -> None:
-    policy = flow.names.get("class")
+    policy, separator = flow.names.get("class"), flow.names.get("separator")
+    has_none = separator is not None and not separator.value
     is_identity = policy is not None and policy.value.endswith("IdentityReplicationPolicy")
+    is_default = policy is None or policy.value.endswith("DefaultReplicationPolicy")
+    is_identity = is_identity or (is_default and has_none and not source)  # nothing before the name
     rules = routing_rules(flow, alone=is_identity)
     if rules:
         flow.put({"policy": "rules", "rules": rules}, "naming")
     if is_identity:
         return
-    if policy is not None and not policy.value.endswith("DefaultReplicationPolicy"):
+    if policy is not None and not is_default:
         why = "own code cannot be taken over; `naming` is as by MirrorMaker 2's default, correct it"
         flow.leave(policy, why, Weight.FIRST)
         flow.note(
             f"{policy.value.rpartition('.')[2]} cannot be taken over: correct this to the names it makes.", "naming"
         )
+    if has_none:
+        if source:
+            flow.put({"policy": "prefix", "prefix": source}, "naming")
+        return
     naming = {"policy": "alias"}
     if flow.source != source:
         naming["alias"] = source
     if flow.destination != target:
         naming["destination_alias"] = target
-    if "separator" in flow.names:
-        naming["separator"] = flow.names["separator"].value
+    if separator is not None:
+        naming["separator"] = separator.value
     flow.put(naming, "naming")
 
 

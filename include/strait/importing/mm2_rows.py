@@ -55,7 +55,7 @@ MM2_ROWS: tuple[Row, ...] = (
     row(
         "source.cluster.alias",
         "target.cluster.alias",
-        ours="names of clusters; `<source>-to-<target>` the link's",
+        ours="names of clusters; `<source>-to-<target>` the link's; without one, `source` and `target`",
         take=read,
     ),
     row(
@@ -70,7 +70,7 @@ MM2_ROWS: tuple[Row, ...] = (
         ours="`naming` with policy `alias` for DefaultReplicationPolicy, `identity` for IdentityReplicationPolicy; – no other",
         take=_name,
     ),
-    row("replication.policy.separator", ours="`naming.separator`", take=_name),
+    row("replication.policy.separator", ours="`naming.separator`; if it is empty, policy `prefix`", take=_name),
     row(
         "replication.factor",
         ours="`replication_factor`; -1 is our default, the broker's",

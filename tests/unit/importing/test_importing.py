@@ -9,6 +9,7 @@ import yaml
 from strait.config.client_properties import missing, problems
 from strait.config.links import Link, LinksFile, parse
 from strait.config.naming import Names
+from strait.config.topics import Naming
 from strait.errors import ConfigError
 from strait.importing.clients import CLIENT_ROWS
 from strait.importing.draft import Draft, Weight
@@ -287,6 +288,39 @@ def test_a_policy_of_somebodys_own_is_left_and_marked_where_names_are_to_be_corr
 def test_a_file_that_makes_no_link_is_an_error(properties: dict[str, str], error: str) -> None:
     with pytest.raises(ConfigError, match=error):
         translate_mm2(properties, link=None, secrets_dir=SECRETS)
+
+
+@pytest.mark.parametrize(
+    ("source", "separator", "name"),
+    [
+        ("", {"replication.policy.separator": ""}, "orders"),
+        ("a", {"replication.policy.separator": ""}, "aorders"),
+        ("", {"replication.policy.separator": "_"}, "_orders"),
+        ("", {}, ".orders"),
+        ("a", {}, "a.orders"),
+    ],
+)
+@pytest.mark.parametrize("target", ["", "b"])
+@pytest.mark.parametrize("policy", ["", "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"])
+def test_a_connector_with_an_empty_alias_or_separator_keeps_its_names(
+    source: str, separator: dict[str, str], name: str, target: str, policy: str
+) -> None:
+    aliases = {"source.cluster.alias": source, "target.cluster.alias": target}
+    properties = CONNECTOR | aliases | separator | ({"replication.policy.class": policy} if policy else {})
+    draft = translate_mm2(properties, link=None, secrets_dir=SECRETS)
+    link = link_of(draft)
+    assert Names(link).destination("orders") == name
+    assert (link.source, link.destination) == (source or "source", target or "target")
+    assert list(draft.links) == [f"{link.source}-to-{link.destination}"]
+    assert (link.naming == Naming()) == (name == "orders")
+
+
+def test_a_router_of_a_connector_that_keeps_names_is_the_naming() -> None:
+    router = {"transforms": "r", "transforms.r.type": "RegexRouter", "transforms.r.regex": "(.*)"}
+    empty = {"source.cluster.alias": "", "replication.policy.separator": "", "transforms.r.replacement": "x-$1"}
+    draft = translate_mm2(CONNECTOR | router | empty, link=None, secrets_dir=SECRETS)
+    assert Names(link_of(draft)).destination("orders") == "x-orders"
+    assert draft.left == {}
 
 
 READER = "auto.offset.reset"
