@@ -5,13 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from strait.importing.draft import Flow, Given, Weight, secures
+from strait.importing.draft import PROVIDED, Flow, Given, Weight, secures
 
 _SAME = ("security.protocol", "client.id")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _JAAS_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;]+))""")
 _DIRECTORY = re.compile(r"\$\{directory:[^:}]+:[^:/}]+\}")
-_PROVIDED = re.compile(r"\$\{\w+:[^}]*\}")
 
 
 @dataclass(slots=True)
@@ -29,7 +28,7 @@ class Client:
     def put(self, key: str, value: str, note: str = "") -> None:
         """Set a property of the cluster. The value that an earlier link has set is kept; a value that a config provider
         holds is treated as a secret."""
-        if not note and _PROVIDED.search(value) and not _DIRECTORY.fullmatch(value):
+        if not note and PROVIDED.search(value) and not _DIRECTORY.fullmatch(value):
             self.put_secret(key, Given(key, key, value), value)
             return
         before = self.flow.draft.clusters[self.cluster].setdefault(key, value)
@@ -41,7 +40,7 @@ class Client:
         if _DIRECTORY.fullmatch(value):
             self.put(key, value)
             return
-        was = f" It was {value}." if _PROVIDED.fullmatch(value) else ""
+        was = f" It was {value}." if PROVIDED.fullmatch(value) else ""
         self.put(
             key,
             self.flow.draft.secret(self.cluster, key),
@@ -96,7 +95,7 @@ def _mechanism(client: Client, given: Given) -> None:
 
 def _jaas(client: Client, given: Given) -> None:
     """Translate `…LoginModule required username="…" password="…";`, or OAuth's clientId, clientSecret and scope."""
-    if _PROVIDED.fullmatch(given.value):
+    if PROVIDED.fullmatch(given.value):
         client.leave(given, "a provider holds it: set `sasl.username` and `sasl.password` of the cluster by hand")
         return
     options = {found[1]: next(filter(None, found.groups()[1:]), "") for found in _JAAS_OPTION.finditer(given.value)}

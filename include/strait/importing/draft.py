@@ -9,6 +9,8 @@ from typing import Any
 from strait.config.links import Link, LinksFile, parse
 
 Path = tuple[str, ...]
+PROVIDED = re.compile(r"\$\{[\w.-]+:[^}]*\}")
+"""A reference to a value that one of Kafka's configuration providers holds."""
 
 
 class Weight(StrEnum):

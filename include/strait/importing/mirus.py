@@ -6,8 +6,8 @@ from dataclasses import replace
 from strait.errors import ConfigError
 from strait.importing.clients import put_clients
 from strait.importing.connect import CONNECT_ROWS, client_of, read
-from strait.importing.draft import Draft, Flow, Given, Weight, as_name
-from strait.importing.naming import add_patterns, routing_rules
+from strait.importing.draft import PROVIDED, Draft, Flow, Given, Weight, as_name
+from strait.importing.naming import HELD, add_patterns, routing_rules
 from strait.importing.table import Row, needless, no, row, translate
 
 _DEPRECATED_SERVERS = "destination.bootstrap.servers"  # Mirus' old name of destination.consumer.bootstrap.servers
@@ -57,7 +57,11 @@ def _put_names(flow: Flow) -> None:
 
 
 def _include(flow: Flow, given: Given) -> None:
-    flow.add(given.items, "topics", "include")
+    for item in given.items:
+        if PROVIDED.search(item):
+            flow.leave(given, HELD, Weight.FIRST)
+        else:
+            flow.add([item], "topics", "include")
 
 
 def _regex(flow: Flow, given: Given) -> None:

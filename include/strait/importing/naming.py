@@ -7,26 +7,46 @@ from pydantic import TypeAdapter, ValidationError
 
 from strait.config.settings import Regex
 from strait.config.topic_names import check_replacement
-from strait.importing.draft import Flow, Given, Weight
+from strait.importing.draft import PROVIDED, Flow, Given, Weight
 
+HELD = "a provider holds it: write its value"
+"""Why a name or an expression cannot be translated that is a reference."""
 _ROUTER = "RegexRouter"
 _UNTOUCHED = (
     "only RegexRouter is taken over; write the same by Spark SQL as the `transform` of a topic's rule, if it can"
 )
 _JAVA_ONLY = re.compile(r"\\Q|&&")
+_PART = re.compile(r"\\.|\[\^?\]?|\]", re.DOTALL)  # of an expression, as far as it opens or closes a class
 _REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{(\w+)\}|(\\)")
 _regex = TypeAdapter(Regex)
 
 
 def why_not_regex(pattern: str) -> str | None:
     """Return why a Java regular expression cannot be used unchanged; None if it can."""
+    if PROVIDED.search(pattern):
+        return HELD
     if _JAVA_ONLY.search(pattern):
         return r"`\Q…\E` and `&&` mean something in Java's regular expressions only"
+    if _has_nested_class(pattern):
+        return "`[` inside `[…]` opens another class in Java's regular expressions only: write `\\[`, or one class"
     try:
         _regex.validate_python(pattern)
     except ValidationError as error:
         return str(error.errors()[0]["msg"]).removeprefix("Value error, ")
     return None
+
+
+def _has_nested_class(pattern: str) -> bool:
+    """Return whether a character class contains another `[`, a union in Java and a literal or a POSIX class here."""
+    is_inside = False
+    for part in _PART.findall(pattern):
+        if part.startswith("[") and is_inside:
+            return True
+        if part.startswith("["):  # with a `]` that is the first character of the class, and literal
+            is_inside = True
+        elif part == "]":
+            is_inside = False
+    return False
 
 
 def add_patterns(flow: Flow, given: Given, patterns: Iterable[str], *path: str) -> None:
@@ -76,8 +96,9 @@ def _rule(flow: Flow, name: str) -> list[dict[str, str]]:
     expected = {f"{name}.{part}" for part in ("type", "regex", "replacement")}
     if set(flow.transforms) != expected:  # a predicate, for one
         return []
-    pattern, replacement = flow.transforms[f"{name}.regex"], _replacement(flow.transforms[f"{name}.replacement"].value)
-    why = why_not_regex(pattern.value)
+    pattern, given = flow.transforms[f"{name}.regex"], flow.transforms[f"{name}.replacement"].value
+    replacement = _replacement(given)
+    why = why_not_regex(pattern.value) or (HELD if PROVIDED.search(given) else None)
     try:
         if why is None:
             check_replacement(pattern.value, replacement)

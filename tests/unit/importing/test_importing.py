@@ -16,6 +16,7 @@ from strait.importing.draft import Draft, Weight
 from strait.importing.mirus import MIRUS_ROWS, translate_mirus
 from strait.importing.mm2 import translate_mm2
 from strait.importing.mm2_rows import MM2_ROWS
+from strait.importing.naming import why_not_regex
 from strait.importing.table import Row
 from strait.importing.writing import as_yaml
 
@@ -321,6 +322,43 @@ def test_a_router_of_a_connector_that_keeps_names_is_the_naming() -> None:
     draft = translate_mm2(CONNECTOR | router | empty, link=None, secrets_dir=SECRETS)
     assert Names(link_of(draft)).destination("orders") == "x-orders"
     assert draft.left == {}
+
+
+HELD_BY_FILE = "${file:/opt/t.properties:topics}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "usable"),
+    [
+        (HELD_BY_FILE, False),
+        ("eu[.]${env:TOPICS}", False),
+        ("${secrets-1:t}.*", False),
+        ("[a-z[0-9]]+", False),
+        ("[^a[b]]", False),
+        ("x[]a[b]]", False),
+        ("[[:alpha:]]+", False),
+        (r"[a\\[b]]", False),
+        (r"[a-z\[0-9]+", True),
+        (r"\[[ab]", True),
+        ("[ab][cd]", True),
+        ("[]a][b]", True),
+        ("orders$", True),
+        ("a{2}", True),
+    ],
+)
+def test_an_expression_is_left_if_it_matches_other_names_here_than_in_java(pattern: str, usable: bool) -> None:
+    assert (why_not_regex(pattern) is None) == usable
+    draft = mm2(topics=pattern)
+    assert ((link_of(draft).topics.regex or (None,))[0] == pattern) == usable
+    assert list(draft.of(Weight.FIRST)) == ([] if usable else [f"topics: {pattern}"])
+
+
+def test_names_that_a_provider_holds_are_to_be_written_first() -> None:
+    router = {"transforms": "r", "transforms.r.type": "RegexRouter", "transforms.r.regex": "(.*)"}
+    draft = mirus(**router, **{"topics.whitelist": f"a,{HELD_BY_FILE}", "transforms.r.replacement": HELD_BY_FILE})
+    assert link_of(draft).topics.include == ("a",)
+    assert link_of(draft).naming == Naming()
+    assert {"topics.whitelist", "transforms.r.replacement"} <= set(draft.of(Weight.FIRST))
 
 
 READER = "auto.offset.reset"
