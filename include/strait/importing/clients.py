@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from strait.importing.draft import PROVIDED, Flow, Given, Weight, secures
 
-_SAME = ("security.protocol", "client.id")
+_SAME = ("security.protocol", "client.id", "client.rack")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _JAAS_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;]+))""")
 _DIRECTORY = re.compile(r"\$\{directory:[^:}]+:[^:/}]+\}")
@@ -178,12 +178,19 @@ def _isolation(client: Client, given: Given) -> None:
         client.leave(given, "aborted records are never copied", Weight.DIFFERS)
 
 
+def _interceptors(client: Client, given: Given) -> None:
+    if given.items:
+        client.leave(given, _INTERCEPTORS)
+
+
 def _leave(why: str, weight: Weight = Weight.NEEDLESS) -> Callable[[Client, Given], None]:
     return lambda client, given: client.leave(given, why, weight)
 
 
 _TUNING = "tuning of Java's clients; batches are passed on as they are, and the engine sizes its requests itself"
 _SECURITY = "secures connections in a way that has no counterpart; docs/reference/cluster-properties.md lists what has"
+_COMPRESSION = "batches keep their producer's codec; `compression` of a rule is for batches that are rebuilt or merged"
+_INTERCEPTORS = "interceptors can change records: own code cannot be taken over, write a `transform`"
 _NOT_PEM = "needless: a PKCS#12 has one password, that of the keystore"
 _leave_tuning = _leave(_TUNING)
 _leave_security = _leave(_SECURITY, Weight.FIRST)
@@ -228,6 +235,8 @@ CLIENT_ROWS: tuple[ClientRow, ...] = (
     ClientRow(("ssl.truststore.type", "ssl.keystore.type"), "read for the stores above", lambda client, given: None),
     ClientRow(("auto.offset.reset",), "`start` of the link", _start),
     ClientRow(("isolation.level",), "needless: aborted records are never copied", _isolation),
+    ClientRow(("compression.type",), f"– {_COMPRESSION}", _leave(_COMPRESSION, Weight.DIFFERS)),
+    ClientRow(("interceptor.classes",), f"– {_INTERCEPTORS}", _interceptors),
     ClientRow(
         (
             "group.id",

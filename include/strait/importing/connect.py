@@ -7,21 +7,24 @@ from strait.importing.table import Row, Take, needless, no, row
 _MOST_SLOTS = 1024
 
 
-_OF_RECORDS = ("auto.offset.reset", "isolation.level")
-_NO_RECORDS = "needless: a client that reads no records has it"
+_OF_READER = ("auto.offset.reset", "isolation.level", "client.rack", "interceptor.classes")
+_OF_WRITER = ("compression.type", "interceptor.classes")
+_OF_NEITHER = "needless: only the client that reads or writes the records uses it"
 
 
-def client_of(end: str, *, reads: bool = False) -> Take:
+def client_of(end: str, *, reads: bool = False, writes: bool = False) -> Take:
     """Return a function that stores a property of the clients of one end.
 
     Args:
         reads: whether the tool gives the property to the consumer of the source's records. Other clients' start offset
             and isolation level have no effect.
+        writes: whether the tool gives the property to the producer of the destination's records.
     """
+    used = (_OF_READER if reads else ()) + (_OF_WRITER if writes else ())
 
     def take(flow: Flow, given: Given) -> None:
-        if given.name in _OF_RECORDS and not reads:
-            flow.leave(given, _NO_RECORDS, Weight.NEEDLESS)
+        if given.name in {*_OF_READER, *_OF_WRITER} - {*used}:
+            flow.leave(given, _OF_NEITHER, Weight.NEEDLESS)
         else:
             flow.client(end, given.name, given)
 

@@ -91,7 +91,7 @@ def _matching(flow: Flow, given: Given) -> None:
 def _destination(flow: Flow, given: Given) -> None:
     if given.key == _DEPRECATED_SERVERS:
         given = replace(given, name="bootstrap.servers")
-    client_of("destination")(flow, given)
+    client_of("destination", writes=given.key.startswith("producer."))(flow, given)
 
 
 def _of_worker(flow: Flow, given: Given) -> None:

@@ -12,6 +12,8 @@ from strait.importing.table import translate
 
 _WHERE = "import mm2"
 _EXCLUDED = r".*\.replica"  # one of MirrorMaker 2's defaults; the others are internal topics, which are excluded anyway
+_EXCLUDED_GROUPS = ("console-consumer-.*", "connect-.*", "__.*")
+_DEFAULT = "MirrorMaker 2's default."
 _SOURCE_CONNECTOR = "MirrorSourceConnector"
 _OF_CLIENTS = ("consumer.", "producer.", "admin.", "source.", "target.")
 _NO_EFFECT = "needless: without a cluster or a flow before it, MirrorMaker 2 ignores it in `mm2.properties`"
@@ -61,13 +63,23 @@ def _put_flow(flow: Flow, source: str, target: str, given: list[Given]) -> None:
     _put_names(flow, source, target)
     for path, value in _DEFAULTS.items():
         if flow.get(*path) is None:
-            flow.put(value, *path, note="MirrorMaker 2's default.")
-    if flow.get("consumer_groups", "sync") is False and flow.get("consumer_groups", "mm2_checkpoints"):
-        flow.put(False, "consumer_groups", "mm2_checkpoints")
-        flow.note("checkpoints are written with `sync` alone; MirrorMaker 2 writes them without.", "consumer_groups")
+            flow.put(value, *path, note=_DEFAULT)
+    _put_groups(flow, said)
     if flow.get("replication_factor") == -1:
         del flow.draft.links[flow.name]["replication_factor"]  # the destination broker's, our default
     put_clients(flow)
+
+
+def _put_groups(flow: Flow, said: set[str]) -> None:
+    """Set the defaults that MirrorMaker 2 has for a flow that synchronizes consumer groups."""
+    if flow.get("consumer_groups", "sync"):
+        if not said & {"groups.exclude", "groups.blacklist"}:
+            flow.put([*_EXCLUDED_GROUPS], "consumer_groups", "exclude", note=_DEFAULT)
+        if flow.get("consumer_groups", "mm2_checkpoints") is None:
+            flow.put(True, "consumer_groups", "mm2_checkpoints", note=_DEFAULT)
+    elif flow.get("consumer_groups", "mm2_checkpoints"):
+        flow.put(False, "consumer_groups", "mm2_checkpoints")
+        flow.note("checkpoints are written with `sync` alone; MirrorMaker 2 writes them without.", "consumer_groups")
 
 
 def _put_names(flow: Flow, source: str, target: str) -> None:

@@ -77,7 +77,11 @@ MM2_ROWS: tuple[Row, ...] = (
         take=_number("replication_factor"),
     ),
     row("sync.topic.configs.enabled", ours="`configs.sync`", take=_truth("configs", "sync")),
-    row("config.properties.exclude", ours="`configs.exclude`", take=_patterns("configs", "exclude")),
+    row(
+        *("config.properties.exclude", "config.properties.blacklist"),
+        ours="`configs.exclude`",
+        take=_patterns("configs", "exclude"),
+    ),
     row(
         "use.defaults.from",
         "config.property.filter.use.defaults.from",
@@ -118,7 +122,7 @@ MM2_ROWS: tuple[Row, ...] = (
     ),
     row(
         "emit.checkpoints.enabled",
-        ours="`consumer_groups.mm2_checkpoints`, which needs `consumer_groups.sync`",
+        ours="`consumer_groups.mm2_checkpoints`, which needs `consumer_groups.sync`; true by default",
         take=_truth("consumer_groups", "mm2_checkpoints"),
     ),
     needless("refresh.groups.*", "emit.checkpoints.interval.seconds", why="groups are looked at with each interval"),
@@ -146,9 +150,14 @@ MM2_ROWS: tuple[Row, ...] = (
         take=client_of("source", reads=True),
     ),
     row(
-        *("target.cluster.*", "target.producer.*", "target.admin.*", "producer.override.*"),
+        *("target.cluster.*", "target.admin.*"),
         ours="`clusters.<target>`: see the clients below; in `mm2.properties` `<target>.*`",
         take=client_of("destination"),
+    ),
+    row(
+        *("target.producer.*", "producer.override.*"),
+        ours="`clusters.<target>`: see the clients below; in `mm2.properties` `<target>.producer.*`",
+        take=client_of("destination", writes=True),
     ),
     row(
         *("bootstrap.servers", "security.protocol", "sasl.*", "ssl.*"),
@@ -165,7 +174,7 @@ MM2_ROWS: tuple[Row, ...] = (
     row(
         "producer.*",
         ours="`clusters.<target>`: see the clients below; in `mm2.properties` for a flow only",
-        take=client_of("destination"),
+        take=client_of("destination", writes=True),
     ),
     no("admin.*", why="here all clients of a cluster have the same properties: say it of the clusters"),
     *CONNECT_ROWS,

@@ -401,6 +401,60 @@ def test_aborted_records_differ_where_the_consumer_of_the_records_reads_them(dra
     assert len(draft.left) == 1
 
 
+def test_a_flow_that_synchronizes_groups_has_the_defaults_of_mirror_maker_2() -> None:
+    draft = mm2(**{"sync.group.offsets.enabled": "true"})
+    groups = link_of(draft).consumer_groups
+    assert groups.exclude == ("console-consumer-.*", "connect-.*", "__.*")
+    assert groups.mm2_checkpoints
+    assert as_yaml(draft).count("# MirrorMaker 2's default") == 8  # with two for groups, without that of `sync`
+    told = mm2(**{"sync.group.offsets.enabled": "true", "emit.checkpoints.enabled": "false", "groups.blacklist": "x"})
+    assert not link_of(told).consumer_groups.mm2_checkpoints
+    assert link_of(told).consumer_groups.exclude == ("x",)
+
+
+def test_the_former_name_of_the_excluded_configurations_is_read() -> None:
+    draft = mm2(**{"config.properties.blacklist": "a,b"})
+    assert link_of(draft).configs.exclude == ("a", "b")
+    assert draft.left == {}
+
+
+@pytest.mark.parametrize(
+    ("draft", "clusters"),
+    [
+        (mm2(**{"a.consumer.client.rack": "r1"}), {"a": "r1"}),
+        (mm2(**{"a->b.consumer.client.rack": "r1"}), {"a": "r1"}),
+        (mm2(**{"a.client.rack": "r1", "b.producer.client.rack": "r2"}), {}),
+        (mirus(**{"consumer.client.rack": "r1", "destination.consumer.client.rack": "r2"}), {"source": "r1"}),
+    ],
+)
+def test_the_rack_of_the_consumer_of_the_records_is_that_of_the_source(draft: Draft, clusters: dict[str, str]) -> None:
+    found = {name: each["client.rack"] for name, each in file_of(draft).clusters.items() if "client.rack" in each}
+    assert found == clusters
+
+
+@pytest.mark.parametrize(
+    ("key", "weight"),
+    [
+        ("b.producer.compression.type", Weight.DIFFERS),
+        ("a->b.producer.compression.type", Weight.DIFFERS),
+        ("b.compression.type", Weight.NEEDLESS),
+        ("a.consumer.interceptor.classes", Weight.FIRST),
+        ("b.producer.interceptor.classes", Weight.FIRST),
+        ("a->b.producer.interceptor.classes", Weight.FIRST),
+        ("b.admin.interceptor.classes", Weight.NEEDLESS),
+    ],
+)
+def test_what_changes_records_or_batches_is_reported(key: str, weight: Weight) -> None:
+    assert list(mm2(**{key: "zstd"}).of(weight)) == [key]
+
+
+@pytest.mark.parametrize("client", ["consumer", "producer"])
+def test_interceptors_of_mirus_are_reported_first_if_there_are_any(client: str) -> None:
+    key = f"{client}.interceptor.classes"
+    assert list(mirus(**{key: "com.example.Mask"}).of(Weight.FIRST)) == [key]
+    assert mirus(**{key: ""}).left == {}
+
+
 SECRET = "hunter2-and-more"
 JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
