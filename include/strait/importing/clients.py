@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from strait.config.client_properties import PROTOCOLS
 from strait.importing.draft import PROVIDED, Flow, Given, Weight, secures
 
 _SAME = ("security.protocol", "client.id", "client.rack")
@@ -63,6 +64,7 @@ def put_clients(flow: Flow) -> None:
     references to different secrets are equal."""
     for end, cluster in (("source", flow.source), ("destination", flow.destination)):
         given = {name: each for (where, name), each in flow.clients.items() if where == end}
+        _leave_unused(flow, cluster, given)
         for name, each in [*given.items()]:
             if secures(name) or name in _SAME:
                 before = flow.draft.connections.setdefault((cluster, name), each)
@@ -74,6 +76,20 @@ def put_clients(flow: Flow) -> None:
         for name, each in given.items():
             rest = _leave_security if name.startswith(("sasl.", "ssl.")) else _leave_tuning
             next((one.take for one in CLIENT_ROWS if name in one.names), rest)(client, each)
+
+
+def _leave_unused(flow: Flow, cluster: str, given: dict[str, Given]) -> None:
+    """Remove the logins and certificates that clients with this protocol do not use; a links file must not have them.
+    Nothing is removed if the protocol is not given, or a provider holds it."""
+    protocol = given["security.protocol"].value.upper() if "security.protocol" in given else ""
+    if protocol not in PROTOCOLS:
+        return
+    for name, each in [*given.items()]:
+        used = "SSL" if name.startswith("ssl.") else "SASL" if name.startswith("sasl.") else protocol
+        if used not in (protocol, *protocol.split("_")):
+            why = f"needless: cluster {cluster} has `security.protocol` {protocol}"
+            flow.leave(each, why, Weight.NEEDLESS)
+            del given[name]
 
 
 def _same(client: Client, given: Given) -> None:

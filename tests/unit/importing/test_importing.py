@@ -618,6 +618,22 @@ def test_the_password_of_a_key_is_for_a_key_in_pem(keystore: dict[str, str], kep
     assert [*problems(properties), *missing(properties)] == []
 
 
+@pytest.mark.parametrize(
+    ("protocol", "unused"),
+    [
+        ("PLAINTEXT", {"sasl.mechanism", "sasl.jaas.config", "ssl.truststore.location"}),
+        ("ssl", {"sasl.mechanism", "sasl.jaas.config"}),
+        ("SASL_PLAINTEXT", {"ssl.truststore.location"}),
+        ("SASL_SSL", set()),
+    ],
+)
+def test_a_cluster_gets_no_login_that_its_protocol_does_not_use(protocol: str, unused: set[str]) -> None:
+    draft = mm2(**LOGIN, **{"b.security.protocol": protocol})
+    clusters = file_of(draft).clusters
+    assert {name: [*problems(each), *missing(each)] for name, each in clusters.items()} == {"a": [], "b": []}
+    assert set(draft.of(Weight.NEEDLESS)) == set(draft.left) == unused
+
+
 READ = {"name", "enabled", "clusters", "mirrors", "connector.class", "source.cluster.alias", "target.cluster.alias"}
 READ |= {
     f"{head}ssl.{store}.type"
