@@ -128,7 +128,7 @@ MIRUS_ROWS: tuple[Row, ...] = (
     ),
     row("consumer.*", ours="`clusters.<source>`: see the clients below", take=client_of("source", reads=True)),
     row(
-        *("destination.consumer.*", "producer.*", "destination.bootstrap.*"),
+        *("destination.consumer.*", "producer.override.*", "producer.*", "destination.bootstrap.*"),
         ours="`clusters.<destination>`: see the clients below",
         take=_destination,
     ),

@@ -634,6 +634,12 @@ def test_a_cluster_gets_no_login_that_its_protocol_does_not_use(protocol: str, u
     assert set(draft.of(Weight.NEEDLESS)) == set(draft.left) == unused
 
 
+def test_a_connectors_own_login_of_the_producer_is_that_of_the_destination() -> None:
+    draft = mirus(**{f"producer.override.{key}": value for key, value in LOGIN.items()})
+    assert file_of(draft).clusters["destination"]["sasl.username"] == "all"
+    assert draft.left == {}
+
+
 READ = {"name", "enabled", "clusters", "mirrors", "connector.class", "source.cluster.alias", "target.cluster.alias"}
 READ |= {
     f"{head}ssl.{store}.type"
