@@ -43,7 +43,8 @@ class CaughtUp:
     """A link has replicated topics up to a moment on the source.
 
     Args:
-        data: `link`, `topics`, `to` as text, and `lateness_seconds`.
+        data: `link`, `topics`, `to` as text, `lateness_seconds`, and `ids`: the topics' IDs on the source, which are
+            determined if they are absent.
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
@@ -53,7 +54,9 @@ class CaughtUp:
 
         self._data = {**data, "kind": "caught_up"}
         link, up_to = data["link"], UpTo.parse(data["to"])
-        self._reaching = Reaching(link_of(link), data["topics"], up_to, lateness_seconds=data["lateness_seconds"])
+        self._reaching = Reaching(
+            link_of(link), data["topics"], up_to, lateness_seconds=data["lateness_seconds"], ids=data.get("ids")
+        )
 
     def look(self) -> str:
         return self._reaching.look()
@@ -62,7 +65,8 @@ class CaughtUp:
         return self._reaching.result().as_data()
 
     def data(self) -> dict[str, Any]:
-        return {**self._data, "to": self._reaching.fixed.as_text()}
+        fixed = {**self._data, "to": self._reaching.fixed.as_text()}
+        return fixed if self._reaching.ids is None else {**fixed, "ids": dict(self._reaching.ids)}
 
     def close(self) -> None:
         self._reaching.close()

@@ -18,7 +18,8 @@ from strait.config.route_names import is_meant, topic_of, typed
 from strait.consumer_groups.offsets import Offsets
 from strait.control.group_status import group_status
 from strait.control.time_ends import ends_before
-from strait.model import TopicPartition, is_known_id
+from strait.kafka.admin import Admin
+from strait.model import TopicFacts, TopicPartition, is_known_id
 from strait.planning.status.up_to import Ends, UpTo, by_topic, progress_text, topics_to_reach
 from strait.planning.topics.routes import under_names
 from strait.state.link_handle import ConfiguredLink
@@ -59,23 +60,36 @@ class Reaching:
         topics: source topics; none: all that the link replicates, or those of ``up_to`` if it has offsets.
         up_to: the moment.
         lateness_seconds: how much later than its timestamp a record may arrive; see the module.
+        ids: topic -> its ID on the source when the offsets of ``up_to`` were determined; None: `look` determines them,
+            once. The positions of another topic of that name do not count.
     """
 
     def __init__(
-        self, link: ConfiguredLink, topics: Sequence[str], up_to: UpTo, *, lateness_seconds: float = 0.0
+        self,
+        link: ConfiguredLink,
+        topics: Sequence[str],
+        up_to: UpTo,
+        *,
+        lateness_seconds: float = 0.0,
+        ids: Mapping[str, str] | None = None,
     ) -> None:
         self._link = link
         self._topics = list(map(typed, topics))
         self._up_to = up_to
         self._lateness_ms = round(1000 * lateness_seconds)
         self._ends: Ends | None = up_to.ends or None
-        self._ids: Mapping[str, str] = {}
+        self._ids = None if ids is None else dict(ids)
         self._state = link.state("plan", "reports")
 
     @property
     def fixed(self) -> UpTo:
         """The same moment as offsets, if they are known: a later `Reaching` then waits for exactly these."""
         return self._up_to if self._ends is None else UpTo(ends=self._ends)
+
+    @property
+    def ids(self) -> Mapping[str, str] | None:
+        """The IDs of the topics of `fixed`, for that later `Reaching`; None: not determined yet."""
+        return self._ids
 
     def look(self) -> str:
         """Return how much is missing, as one line; "" if the moment is reached.
@@ -84,8 +98,8 @@ class Reaching:
             ConfigError: the source has no topic of that name.
             ClusterUnavailable, NotAuthorized, StateError
         """
-        # For topics that are named the link need not have a plan, nor its destination respond.
-        if self._topics and (waits := self._fix(frozenset())):
+        # For topics or offsets that are given the link need not have a plan, nor its destination respond.
+        if (self._topics or self._ends is not None) and (waits := self._fix(frozenset())):
             return waits
         self._state.catch_up()
         if not self._state.plans:
@@ -125,6 +139,8 @@ class Reaching:
             planned: topics that the link replicates, for a caller that has named none.
         """
         if self._ends is not None:
+            if self._ids is None:
+                self._ids = self._ids_of({place.topic for place in self._ends})
             return ""
         passes_ms = None if self._up_to.at_ms is None else self._up_to.at_ms + self._lateness_ms
         if passes_ms is not None and unix_ms() < passes_ms:
@@ -134,14 +150,25 @@ class Reaching:
 
     def _look_up(self, planned: Set[str], since_ms: int | None) -> Ends:
         admin = self._link.admin("source")
-        wanted = {*self._topics, *planned}
-        facts = under_names(admin.observe({*map(topic_of, wanted)}.__contains__), wanted).topics
+        facts = _observed(admin, {*self._topics, *planned})
         topics = topics_to_reach(self._link.name, self._topics, facts, planned & facts.keys())
         self._ids = {topic: facts[topic].topic_id for topic in topics}
         places = [TopicPartition(topic, number) for topic in topics for number in range(facts[topic].partitions)]
         return admin.offsets(places, "end") if since_ms is None else ends_before(admin, places, since_ms, unix_ms())
 
+    def _ids_of(self, names: Set[str]) -> dict[str, str]:
+        """Return the IDs of those of these topics and routes that the source has."""
+        facts = _observed(self._link.admin("source"), names)
+        return {name: facts[name].topic_id for name in names & facts.keys()}
+
     def _other(self, topic: Any) -> bool:
         """Whether the planned topic is not the one whose ends were looked up."""
+        if self._ids is None:
+            return False
         now = self._ids.get(topic.source) or self._ids.get(topic_of(topic.source), "")
         return is_known_id(now) and is_known_id(topic.source_id) and now != topic.source_id
+
+
+def _observed(admin: Admin, names: Set[str]) -> Mapping[str, TopicFacts]:
+    """Return all topics of the cluster, described for these topics and routes."""
+    return under_names(admin.observe({*map(topic_of, names)}.__contains__), names).topics
