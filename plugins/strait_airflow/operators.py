@@ -67,7 +67,8 @@ class StraitPauseOperator(_LinkOperator):
 
 
 class StraitResumeOperator(_LinkOperator):
-    """Resumes a link, a topic or a partition, as `strait resume`. Does nothing if that is not paused.
+    """Resumes a link, a topic or a partition, as `strait resume`. Does nothing if that is not paused; fails if the plan has
+    no such topic.
 
     Args:
         part: as it was paused.
@@ -80,16 +81,15 @@ class StraitResumeOperator(_LinkOperator):
         self.part = part
 
     def execute(self, context: "Context") -> str:
-        from strait.control.link_status import link_groups
+        from strait.control.pausing import is_paused
         from strait.planning.plan.pauses import Scope
         from strait_airflow.errors import airflow_errors
         from strait_airflow.pausing import change
         from strait_airflow.settings import link_of
 
         with airflow_errors(self.link):
-            scope = Scope.parse(self.part)
-            pauses = link_groups(link_of(self.link)).pauses
-        if scope not in {Scope.of(item) for item in pauses}:
+            scope, paused = is_paused(link_of(self.link), Scope.parse(self.part))
+        if not paused:
             return f"link {self.link}: {scope} is not paused"
         return change(self.link, "resume", self.part, "", _by(context))
 

@@ -57,10 +57,20 @@ def resume(link: ConfiguredLink, scope: Scope) -> Edited:
 
     def change(state: StateReader) -> tuple[Scope, Sequence[Pause], Drafts]:
         before = pauses.pauses_of(state.plans.values())
-        meant = scope.among(_topics(state) | {item.topic for item in before})
-        return meant, *_with_pauses(state, pauses.resume(before, meant))
+        return (meant := _meant(scope, state)), *_with_pauses(state, pauses.resume(before, meant))
 
     return edit(link, change)
+
+
+def is_paused(link: ConfiguredLink, scope: Scope) -> tuple[Scope, bool]:
+    """Return the scope as `resume` understands it, and whether there is a pause of exactly that one. Raises as `pause`; but
+    a link without a plan is not paused."""
+    with link.state("plan") as state:
+        state.catch_up()
+        if scope.topic:
+            _require_plan(link, state)
+        meant = _meant(scope, state)
+        return meant, meant in {Scope.of(item) for item in pauses.pauses_of(state.plans.values())}
 
 
 def pause_topics(
@@ -131,6 +141,19 @@ def _topics(state: StateReader) -> set[str]:
     }
 
 
+def _meant(scope: Scope, state: StateReader) -> Scope:
+    """Resolve the scope of a pause among the topics that the plans name or that are paused. Raises ConfigError."""
+    return scope.among(_topics(state) | {item.topic for item in pauses.pauses_of(state.plans.values())})
+
+
+def _require_plan(link: ConfiguredLink, state: StateReader) -> None:
+    if not state.plans:
+        raise StateError(
+            f"link {link.name}: it has no plan yet, so nothing is copied",
+            hint="run the monitor DAG or `strait apply` first",
+        )
+
+
 def _with_pauses(state: StateReader, wanted: Sequence[Pause]) -> tuple[Sequence[Pause], Drafts]:
     drafts = {group: pauses.edited(Draft.of(plan), wanted, state.runs) for group, plan in state.plans.items()}
     return wanted, drafts
@@ -141,11 +164,7 @@ def edit(link: ConfiguredLink, change: Change) -> Edited:
     link = link.with_key()
     with link.state() as state:
         state.catch_up()
-        if not state.plans:
-            raise StateError(
-                f"link {link.name}: it has no plan yet, so nothing is copied",
-                hint="run the monitor DAG or `strait apply` first",
-            )
+        _require_plan(link, state)
 
         def publish(publication: Publication) -> Edited:
             scope, wanted, drafts = change(state)
