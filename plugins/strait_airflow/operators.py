@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from strait_airflow.given import texts
 from strait_airflow.page_address import PageButton
 from strait_airflow.steps import quiet
 
@@ -113,9 +114,9 @@ class StraitFailoverOperator(_LinkOperator):
         *,
         kind: str = "planned",
         preview: bool = False,
-        topics: Sequence[str] = (),
-        groups: Sequence[str] = (),
-        fence: Sequence[str] = (),
+        topics: Sequence[str] | str = (),
+        groups: Sequence[str] | str = (),
+        fence: Sequence[str] | str = (),
         quiet_seconds: float = 10,
         timeout_minutes: float = 10,
         accept_inexact: bool = False,
@@ -152,9 +153,9 @@ class StraitFailoverOperator(_LinkOperator):
             "link": self.link,
             "kind": self.kind,
             "dry_run": self.preview,
-            "topics": list(self.topics),
-            "groups": list(self.groups),
-            "fence": list(self.fence),
+            "topics": texts("topics", self.topics),
+            "groups": texts("groups", self.groups),
+            "fence": texts("fence", self.fence),
             "reason": self.reason,
             "unfence": False,
             **self.limits,
@@ -241,7 +242,7 @@ class StraitAuditOperator(_LinkOperator):
     def __init__(
         self,
         *,
-        topics: Sequence[str] = (),
+        topics: Sequence[str] | str = (),
         since: str = "",
         until: str = "",
         strong: bool = False,
@@ -271,7 +272,7 @@ class StraitAuditOperator(_LinkOperator):
         id_ = _audit_id(context)
         with airflow_errors(self.link):
             request = AuditRequest(
-                topics=tuple(self.topics),
+                topics=tuple(texts("topics", self.topics)),
                 strong=self.strong,
                 replicas=self.replicas,
                 sample=self.sample,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 
 from strait_airflow.conditions import FAILED, REACHED, ConditionTrigger, condition_of
+from strait_airflow.given import texts
 from strait_airflow.page_address import PageButton, page_address
 from strait_airflow.steps import quiet
 
@@ -61,8 +62,7 @@ class _LinkSensor(BaseSensorOperator):
         return dict(event[REACHED])
 
     def _condition(self) -> dict[str, Any]:
-        topics = [self.topics] if isinstance(self.topics, str) else list(self.topics)
-        return {"link": self.link, "topics": [topic for topic in topics if topic]}
+        return {"link": self.link, "topics": texts("topics", self.topics)}
 
 
 class StraitCaughtUpSensor(_LinkSensor):

@@ -7,7 +7,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from strait.state.schema import Pause, Plan, PlannedTopic, Waiting
-from strait_airflow.operators import StraitResumeOperator
+from strait_airflow.operators import StraitAuditOperator, StraitFailoverOperator, StraitResumeOperator
+from strait_airflow.sensors import StraitCaughtUpSensor, StraitHealthSensor
 
 pytestmark = [pytest.mark.airflow, pytest.mark.core]
 
@@ -103,3 +104,60 @@ def test_a_topic_that_the_plan_lacks_fails_the_task(link: Link) -> None:
     with pytest.raises(AirflowFailException, match="it has no plan yet"):
         resume("orders-3")
     assert resume("") == "link shop: the link is not paused"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the failover and the audit were called with."""
+    found: dict[str, Any] = {}
+
+    def audit(link: str, request: Any, *_: object) -> Any:
+        found["topics"] = list(request.topics)
+        return SimpleNamespace(holds=True, verdict="equal", directory="")
+
+    monkeypatch.setattr("strait_airflow.failing_over.fail_over", lambda params, _: found.update(params) or "done")
+    monkeypatch.setattr("strait_airflow.auditing.run_audit", audit)
+    return found
+
+
+TI = SimpleNamespace(dag_id="nightly", run_id="r1", task_id="audit", map_index=-1, max_tries=0)
+TAKE_LISTS = [
+    (StraitFailoverOperator, "topics"),
+    (StraitFailoverOperator, "groups"),
+    (StraitFailoverOperator, "fence"),
+    (StraitAuditOperator, "topics"),
+    (StraitCaughtUpSensor, "topics"),
+    (StraitHealthSensor, "topics"),
+]
+
+
+def taken(kind: Any, argument: str, value: Any, asked: dict[str, Any]) -> list[str]:
+    """What an operator or a sensor takes the value of an argument for, once its templates are rendered."""
+    made = kind(task_id="t", link="shop", **{argument: value})
+    made.render_template_fields({"params": {"topic": "orders", "none": ""}})
+    if kind in (StraitCaughtUpSensor, StraitHealthSensor):
+        return made._condition()[argument]
+    made.execute({**CONTEXT, "ti": TI})
+    return asked[argument]
+
+
+@pytest.mark.parametrize(("kind", "argument"), TAKE_LISTS)
+def test_a_text_is_a_list_of_one(asked: dict[str, Any], kind: Any, argument: str) -> None:
+    assert taken(kind, argument, "orders", asked) == ["orders"]
+    assert taken(kind, argument, "{{ params.topic }}", asked) == ["orders"]
+    assert taken(kind, argument, ("orders", "clicks"), asked) == ["orders", "clicks"]
+    assert taken(kind, argument, (), asked) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["", " ", "{{ params.none }}", ["orders", "{{ params.none }}"], [None], None], ids=str
+)
+@pytest.mark.parametrize(("kind", "argument"), TAKE_LISTS)
+def test_an_empty_text_does_not_become_the_whole_link(
+    asked: dict[str, Any], kind: Any, argument: str, value: Any
+) -> None:
+    with pytest.raises(
+        AirflowFailException, match=f"^{argument}: .* is not a name; omit the argument for its default$"
+    ):
+        taken(kind, argument, value, asked)
+    assert asked == {}
