@@ -315,7 +315,7 @@ def audit(links: tuple[str, ...]) -> DAG:
             context = get_current_context()
             run = context["dag_run"]
             day = (run.logical_date or run.run_after).date().isoformat()
-            return audit(link, context["params"], run.run_id, day)
+            return audit(link, context["params"], context["ti"], day)
 
         compare.expand(link=chosen())
 

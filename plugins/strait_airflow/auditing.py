@@ -1,6 +1,7 @@
 """The task of the audit DAG: compare a link's topics, all of them or a sample, and fail if something differs or nothing
 could be compared."""
 
+import hashlib
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -17,15 +18,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LINES_MOST = 50
+_ID_CHARACTERS = 100
 
 
-def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
+def audit(link: str, asked: Mapping[str, Any], ti: Any, seed: str) -> str:
     """Audit a link. Return a one-line summary; fail the task if something differs without an explanation on
     record, or nothing could be compared.
 
     Args:
         asked: the DAG's Params.
-        run_id: of the DAG run; a retry of the task continues the audit of the same run.
+        ti: the task instance; see `audit_id`.
         seed: of the sample, if the Params have none.
     """
     from strait.config.audit import AuditRequest
@@ -33,7 +35,7 @@ def audit(link: str, asked: Mapping[str, Any], run_id: str, seed: str) -> str:
     from strait.text import bytes_per_second
     from strait_airflow.errors import airflow_errors
 
-    id_ = audit_id(link, run_id)
+    id_ = audit_id(link, ti)
     with airflow_errors():
         try:
             budget = bytes_per_second(asked["budget"])
@@ -91,9 +93,13 @@ def run_audit(
     return AuditRun(file, clusters_of(file, link), spark, job, home(), slots=slots, show=_shown()).run(is_over)
 
 
-def audit_id(link: str, run_id: str) -> str:
-    """Return the ID of the audit of a DAG run and link."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", f"{link}-{run_id}").strip("-")[:100]
+def audit_id(link: str, ti: Any) -> str:
+    """Return the ID of the audit of a link by a task instance, with its run in readable form. It is the same in each retry,
+    which continues the audit, and another one once the task instance is cleared: Airflow then raises `max_tries`."""
+    of = f"{link} {ti.dag_id} {ti.run_id} {ti.task_id} {ti.map_index} {ti.max_tries}"
+    digest = hashlib.blake2b(of.encode(), digest_size=8).hexdigest()
+    shown = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{link}-{ti.run_id}").strip("-_")
+    return f"{shown[: _ID_CHARACTERS - len(digest) - 1]}-{digest}".lstrip("-")
 
 
 def _shown() -> "Callable[[str, AuditProgress | None], None]":

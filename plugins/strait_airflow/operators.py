@@ -1,7 +1,6 @@
 """Operators for any DAG. They call the same functions as `strait` and Strait's own DAGs."""
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -266,10 +265,10 @@ class StraitAuditOperator(_LinkOperator):
     def execute(self, context: "Context") -> dict[str, Any]:
         from strait.config.audit import AuditRequest
         from strait.planning.status.up_to import UpTo
-        from strait_airflow.auditing import run_audit
+        from strait_airflow.auditing import audit_id, run_audit
         from strait_airflow.errors import airflow_errors, raise_for
 
-        id_ = _audit_id(context)
+        id_ = audit_id(self.link, context["ti"])
         with airflow_errors(self.link):
             request = AuditRequest(
                 topics=tuple(texts("topics", self.topics)),
@@ -296,10 +295,3 @@ class StraitAuditOperator(_LinkOperator):
 def _by(context: "Context") -> str:
     run = context["dag_run"]
     return getattr(run, "triggering_user_name", None) or f"DAG {run.dag_id}"
-
-
-def _audit_id(context: Mapping[str, Any]) -> str:
-    """Return an ID that is the same in each retry of a task instance, and another one once that is cleared."""
-    ti = context["ti"]
-    of = f"{ti.dag_id} {ti.run_id} {ti.task_id} {ti.map_index} {ti.max_tries}"
-    return f"airflow-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
