@@ -162,7 +162,7 @@ def _check_settings(control: "Control") -> None:
 
 def metrics(link: str) -> tuple[str, "tuple[Need, ...]", bool]:
     """Log a line of metrics for each topic, and send them as gauges. Return the first line, the actions of an operator that
-    the link needs, and whether there may be more, since a slot is silent.
+    the link needs, and whether there may be more; see `gauges.Measured.partial`.
 
     Raises:
         StraitError

@@ -12,6 +12,7 @@ from strait.waiting import unix_ms
 if TYPE_CHECKING:
     from strait.config.links import LinksFile
     from strait.planning.status.metrics import TopicMetrics
+    from strait.planning.status.rows import PartitionStatus
     from strait.planning.status.status import Status
     from strait.state.group_sync_records import GroupSyncReport
     from strait.state.reader import StateReader
@@ -43,8 +44,20 @@ class Measured(NamedTuple):
 
     @property
     def partial(self) -> bool:
-        """Whether a slot is silent, so that its partitions may need an operator although none is known to."""
-        return any(slot.silent for status in self.statuses if not status.stopped for slot in status.slots)
+        """Whether a slot is silent, or does not know yet whether it can continue a partition, which may then need an operator
+        without being among the needs. Known incidents are not over then; new ones are reported all the same."""
+        return any(
+            any(slot.silent for slot in status.slots) or any(map(_undetermined, status.partitions))
+            for status in self.statuses
+            if not status.stopped
+        )
+
+
+def _undetermined(row: "PartitionStatus") -> bool:
+    """Return whether a slot has just got the partition, as after a restart, and would report an earlier halt only later."""
+    from strait.reasons import Reason
+
+    return row.state == "starting" or row.reason in (Reason.LOOKING_UP, Reason.TRANSFORM_STARTING)
 
 
 def measure(

@@ -119,7 +119,7 @@ class MinuteLook:
         if not self._reader.plans:
             return None
         found = {need.id: need for need in self._needs.of(self._reader, measured.statuses, dying)}
-        # A need of a partition whose slot is silent is not over: its application may just have been started again.
+        # A need of a partition that its slot does not report yet is not over: its application may just have been restarted.
         self._known = self._known | found if measured.partial else found
         return tuple(self._known.values())
 

@@ -77,7 +77,7 @@ def verdict_of(
         others: those of its other steps.
         needs: those of the link; None: unknown.
         judged: the stored state.
-        partial: a slot is silent, so the link may need more.
+        partial: slots do not report all partitions yet, so the link may need more than ``needs``; see `gauges.Measured`.
         planned: it has planned, or tried to.
         submit_failed: an application could not be submitted.
     """
