@@ -21,7 +21,7 @@ _LISTING = re.compile(r"dagRuns(/[^/]+/taskInstances)?/list")
 _RUNS = re.compile(r"/dags/(?P<dag>[^/]+)/(?P<rest>(?:dagRuns|clear|taskInstances).*)", re.DOTALL)
 """Requests about runs and their tasks. Names from the client may contain line ends."""
 _MANY = re.compile(r"(dagRuns(/[^/]+/taskInstances)?|clear\w+)[/\n]*")
-"""Changes of several runs or tasks. Airflow applies them to the DAGs that the body names, whatever DAG the path names."""
+"""Changes of several runs or tasks. Airflow applies them to the DAGs that the body names, not to the one in the path."""
 
 
 class LinkRights:
@@ -51,7 +51,7 @@ class LinkRights:
 
 
 def _concerns_shared(method: str, dag: str, rest: str) -> bool:
-    """Return whether a request may act on a shared DAG. Its body tells, if the path does not name one."""
+    """Return whether a request may act on a shared DAG. The body names it, if the path does not."""
     if method == "POST" and _LISTING.fullmatch(rest):
         return False
     return dag in {*SHARED, _EVERY} or (_MANY.fullmatch(rest) is not None and not _triggers(method, rest))
