@@ -4,7 +4,7 @@ the file."""
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -30,9 +30,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def read_yaml(path: Path, where: str) -> Any:
-    """Return the content of a YAML or JSON file. Raises ConfigError."""
-    return parsed(text_of(path, where), where)
+def read_yaml(path: Path, where: str, *, manifest: bool = False) -> Any:
+    """Return the content of a YAML or JSON file. Raises ConfigError.
+
+    ``manifest``: read numbers as Kubernetes does, for which `0444` is an octal number.
+    """
+    return parsed(text_of(path, where), where, manifest=manifest)
 
 
 def text_of(path: Path, where: str, *, hint: str = "set the path of an existing, readable file") -> str:
@@ -46,10 +49,10 @@ def text_of(path: Path, where: str, *, hint: str = "set the path of an existing,
         raise ConfigError(where, [f"is not UTF-8: line {line}: {error.reason}"], hint="save it as UTF-8") from None
 
 
-def parsed(text: str, where: str) -> Any:
-    """Return the content of a YAML or JSON text. Raises ConfigError."""
+def parsed(text: str, where: str, *, manifest: bool = False) -> Any:
+    """Return the content of a YAML or JSON text, as `read_yaml` does. Raises ConfigError."""
     try:
-        return _parsed(text)
+        return _parsed(text, _ManifestLoader if manifest else _Loader)
     except yaml.YAMLError as error:
         raise ConfigError(where, [f"is neither YAML nor JSON: {_place_and_cause(error)}"]) from error
     except RecursionError:
@@ -57,9 +60,15 @@ def parsed(text: str, where: str) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _parsed(text: str) -> Any:
+def _parsed(text: str, kind: type["_ManifestLoader"]) -> Any:
     """Return the same objects for the same text; no caller changes them. Airflow reads it every 2 s for each link."""
-    return yaml.load(text, Loader=_Loader)  # noqa: S506  a SafeLoader that also rejects duplicate keys
+    loader = kind(text)
+    try:
+        return loader.get_single_data()
+    except _NOT_ITS_OWN as error:  # such as an escape sequence beyond Unicode
+        raise yaml.MarkedYAMLError(problem=f"cannot be read: {error}", problem_mark=loader.get_mark()) from error
+    finally:
+        loader.dispose()
 
 
 def validated(model: type[Model], raw: Any, where: str) -> Model:
@@ -194,7 +203,23 @@ def _named(model: type[BaseModel]) -> list[tuple[str, str]]:
     return [(name, field.alias or name) for name, field in model.model_fields.items()]
 
 
-class _Loader(yaml.SafeLoader):
+_NOT_ITS_OWN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors of functions that pyyaml calls with a malformed text and does not translate: of `int` for `0x_`, for instance."""
+
+_MERGE = "tag:yaml.org,2002:merge"
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]+|0x[0-9a-fA-F_]+)$"),
+    "tag:yaml.org,2002:float": re.compile(
+        r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?"
+        r"|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)"
+        r"|\.(?:nan|NaN|NAN))$"
+    ),
+}
+"""YAML 1.1's numbers, without those that mean another number than they show: `0100` would be 64, `1:30` would be 90."""
+
+
+class _ManifestLoader(yaml.SafeLoader):
     """Reject duplicate keys, of which YAML silently keeps the second, and load times as strings, as JSON has them."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  yaml's own mechanism
@@ -202,15 +227,39 @@ class _Loader(yaml.SafeLoader):
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except _NOT_ITS_OWN as error:
+            kind = node.tag.rpartition(":")[2]
+            problem = f"the value cannot be read as {kind}; quote it if it is a text"  # without it: it may be a secret
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+
+class _Loader(_ManifestLoader):
+    """Also read a number only if it means the number that it shows."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  yaml's own mechanism
+        first: [(tag, _NUMBERS.get(tag, regexp)) for tag, regexp in resolvers]
+        for first, resolvers in _ManifestLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _mapping(loader: _ManifestLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
+    for key_node, value_node in node.value:
+        if key_node.tag == _MERGE:
+            key = key_node.value
+            loader.construct_object(value_node, deep=True)  # merging it below would drop its duplicate keys
+        else:
+            key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable):
+            problem = "a key must be a text; if this is a template such as {{ x }}, render it first"
+            raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
         if key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", key_node.start_mark)
         seen.add(key)
     return loader.construct_mapping(node, deep=True)
 
 
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_ManifestLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from strait.config.links import load, load_link, parse, parse_topics
+from strait.config.validation import parsed
 from strait.errors import ConfigError
 
 RIGHT: dict[str, Any] = {
@@ -288,3 +289,85 @@ def test_a_file_that_is_none_is_refused_in_one_line_with_the_place(tmp_path: Pat
     with pytest.raises(ConfigError) as refused:
         load(file)
     assert str(refused.value) == f"links file {file}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "a: {bootstrap.servers: {{ .Values.a }}}",
+            "column 27: a key must be a text; if this is a template such as {{ x }}",
+        ),
+        ("? [b]\n  : {}", "column 5: a key must be a text"),
+        ("a: !!int 'x'", "column 6: the value cannot be read as int; quote it if it is a text"),
+        ("a: !!int ''", "column 6: the value cannot be read as int"),
+        ("a: 0x_", "column 6: the value cannot be read as int"),
+        ("a: 0b_", "column 6: the value cannot be read as int"),
+        ("a: !!float ''", "column 6: the value cannot be read as float"),
+        ("a: !!bool x", "column 6: the value cannot be read as bool"),
+        ("a: !!timestamp x", "column 6: the value cannot be read as timestamp"),
+        ("a: {b: !!timestamp 2026-13-01}", "column 10: the value cannot be read as timestamp"),
+        (r'a: "\UFFFFFFFF"', "column 9: cannot be read: "),
+    ],
+)
+def test_a_text_that_yaml_cannot_convert_is_refused_with_its_place(line: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parsed(f"clusters:\n  {line}\nlinks: {{}}\n", "links file")
+    assert str(refused.value).startswith(f"links file: is neither YAML nor JSON: line 2, {problem}")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_value_that_cannot_be_converted_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as refused:
+        parsed("sasl.password: !!int hunter2", "x")
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("0100", "0100"), ("-017", "-017"), ("1:30", "1:30"), ("1:30.5", "1:30.5"), ("-190:20:30", "-190:20:30"),
+        ("0", 0), ("-7", -7), ("1_000", 1000), ("0x1F", 31), ("0b11", 3), ("1.5", 1.5), ("-0.5", -0.5), ("1.0e+3", 1000.0),
+        (".5", 0.5), ("true", True), ("2026-11-28", "2026-11-28"),
+    ],
+)  # fmt: skip
+def test_a_number_is_read_as_it_is_written_or_as_a_text(written: str, read: object) -> None:
+    (found,) = parsed(f"- {written}", "x")
+    assert found == read and type(found) is type(read)
+
+
+def test_a_setting_with_a_leading_zero_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "links.yaml"
+    file.write_text(yaml.safe_dump(with_link(ledger_seconds="HERE")).replace("HERE", "0100"))
+    with pytest.raises(ConfigError, match="ledger_seconds: must be a whole number"):
+        load(file)
+
+
+def test_merged_keys_give_way_to_those_of_the_block() -> None:
+    text = """
+    base: &base {client.id: base, log_level: "3"}
+    more: &more {<<: *base, log_level: "4", client.rack: r}
+    own: {client.id: own, <<: *more}
+    several: {<<: [{client.id: first}, *base]}
+    """
+    found = parsed(text, "x")
+    assert found["base"] == {"client.id": "base", "log_level": "3"}
+    assert found["more"] == {"client.id": "base", "log_level": "4", "client.rack": "r"}
+    assert found["own"] == {"client.id": "own", "log_level": "4", "client.rack": "r"}
+    assert found["several"] == {"client.id": "first", "log_level": "3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: &a {x: 1}\nb: {<<: *a, y: 1, y: 2}", "line 2, column 19: duplicate key 'y'"),
+        ("a: &a {x: 1}\nb: {<<: *a, <<: *a}", "line 2, column 13: duplicate key '<<'"),
+        ("b: {<<: {y: 1, y: 2}}", "line 1, column 16: duplicate key 'y'"),
+        ("a: &a {<<: *a}", "line 1, column 4: found unconstructable recursive node"),
+        ("a: {<<: 1}", "line 1, column 9: expected a mapping or list of mappings for merging, but found scalar"),
+    ],
+)
+def test_keys_that_stand_twice_beside_or_in_merged_ones_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parsed(text, "x")
+    assert str(refused.value) == f"x: is neither YAML nor JSON: {problem}"

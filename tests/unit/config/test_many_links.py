@@ -9,6 +9,7 @@ import yaml
 from strait.config.links import load, load_link
 from strait.config.outline import link_names, links_with_approval
 from strait.errors import ConfigError
+from strait_airflow.outline import outline
 
 CLUSTERS: dict[str, Any] = {name: {"bootstrap.servers": f"{name}:9092"} for name in ("eu", "us", "asia")}
 GOOD = {"source": "eu", "destination": "us"}
@@ -73,3 +74,12 @@ def test_two_applications_of_one_name_are_refused(tmp_path: Path) -> None:
     assert load_link(path, "z").links["z"].source == "eu"
     wrong = file_of(tmp_path, {"orders": GOOD, "orders-default": 5, "broken": GOOD | {"groups": 5}})
     assert load_link(wrong, "orders").links["orders"].source == "eu"
+
+
+def test_a_template_that_is_not_filled_in_hides_no_dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = file_of(tmp_path, {"good": GOOD})
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(path))
+    monkeypatch.setenv("STRAIT_HOME", str(tmp_path / "home"))
+    assert outline().links == ("good",)
+    path.write_text("clusters: {eu: {bootstrap.servers: {{ .Values.eu }}}}\nlinks: {}\n")
+    assert outline().links == ("good",)

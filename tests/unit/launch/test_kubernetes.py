@@ -21,7 +21,7 @@ from strait.errors import ConfigError, LaunchError
 from strait.launch.base import State
 from strait.launch.kubernetes import history, names, spark_submit, templates
 from strait.launch.kubernetes.driver import START_SECONDS, driver_of
-from strait.launch.kubernetes.launcher import KubernetesLauncher
+from strait.launch.kubernetes.launcher import KubernetesLauncher, _pod_template
 from strait.launch.kubernetes.properties import kubernetes_properties
 
 SECRET = "correct horse battery"
@@ -508,3 +508,10 @@ class TestLauncher:
         assert spark.kubernetes is not None
         with pytest.raises(ConfigError, match="kubeconfig"):
             KubernetesLauncher(spark, spark.kubernetes, tmp_path).state(NAME)
+
+
+def test_a_file_mode_of_a_pod_template_is_octal_as_kubernetes_has_it(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text("spec: {volumes: [{name: v, secret: {secretName: s, defaultMode: 0444}}]}")
+    (volume,) = _pod_template(str(file))["spec"]["volumes"]
+    assert volume["secret"]["defaultMode"] == 0o444

@@ -303,7 +303,7 @@ def _pod_template(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
     where = f"spark.kubernetes: pod_template {path}"
-    given = read_yaml(Path(path), where)
+    given = read_yaml(Path(path), where, manifest=True)
     if not isinstance(given, dict):
         raise ConfigError(where, ["is not a Pod"])
     return given
