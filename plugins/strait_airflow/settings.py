@@ -86,6 +86,7 @@ def clusters_of(link: str, *, reverse: bool = False, beside: bool = False, share
     ``reverse``: include the links in the opposite direction. ``beside``: and those from the same source. ``shared``:
     Connections of clusters may be `SHARED_SECONDS` old.
     """
+    from strait.config.client_properties import overridden
     from strait.config.links import load_link, with_origin
 
     _refuse_shared_dag(link)
@@ -95,7 +96,7 @@ def clusters_of(link: str, *, reverse: bool = False, beside: bool = False, share
     for name in file.clusters:
         own = name in (found.source, found.destination)
         over = _connection(name, shared=shared) if own else _valid_connection(name)
-        clusters[name] = dict(file.clusters[name]) | over
+        clusters[name] = overridden(file.clusters[name], over)
         if over and own:
             found = with_origin(found, name, f"Airflow Connection {connection_id(name)}")
     if found.spark.spark_conn_id is not None:

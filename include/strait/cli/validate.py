@@ -10,6 +10,7 @@ from strait.cli.printing import echo
 from strait.config.complete import missing
 from strait.config.links import LinksFile, load
 from strait.errors import ConfigError
+from strait.kafka.rejected_values import rejected_values
 from strait.net.served import End
 from strait.net.survey import Surveyed, survey
 from strait.text import plural
@@ -31,10 +32,13 @@ def validate(
 ) -> None:
     """Check the links file, without connecting to any cluster unless asked to.
 
-    Every mistake is listed, with the nearest valid key. Secrets that the file refers to are not read. With --connect, the
-    exit code is 1 if a cluster cannot be reached or lacks a request without which nothing can be copied.
+    Every mistake is listed, with the nearest valid key. Secrets and certificates that the file refers to are not read.
+    With --connect, the exit code is 1 if a cluster cannot be reached or lacks a request without which nothing can be
+    copied.
     """
     file = load(config)
+    if rejected := rejected_properties(file):
+        raise ConfigError(f"links file {config}", rejected, hint="set values that librdkafka accepts")
     names = known_links(config, links) if links else sorted(file.links)
     if not airflow and (lacks := list(missing(file, names))):
         raise ConfigError(
@@ -50,6 +54,15 @@ def validate(
             echo(line)
     if not all(surveyed.copies and not surveyed.unasked for _, _, surveyed in found):
         raise typer.Exit(1)
+
+
+def rejected_properties(file: LinksFile) -> list[str]:
+    """Return a line for each property of a cluster whose value librdkafka rejects: no link of that cluster can run."""
+    return [
+        f"clusters.{cluster}: {line}"
+        for cluster, properties in file.clusters.items()
+        for line in rejected_values(cluster, properties)
+    ]
 
 
 def surveys(file: LinksFile, names: Sequence[str]) -> Iterator[tuple[str, End, Surveyed]]:

@@ -54,6 +54,18 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _SERVERS, _PROTOCOL, _MECHANISM, _ITS_OTHER_NAME = (
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms"
 )  # fmt: skip
+_TWO_NAMES = (
+    (_MECHANISM, _ITS_OTHER_NAME),
+    ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id"),
+    ("sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret"),
+)
+"""Names of one property each. Of both, librdkafka uses the one that it is given last; the engine has a fixed preference."""
+_WORDS = {
+    "ssl.endpoint.identification.algorithm": ("https", "none"),
+    "enable.ssl.certificate.verification": ("true", "false"),
+}
+"""Property -> the values that mean the same to both clients, in any case. librdkafka also reads `0` as false."""
+_LONGEST_AGE_MS = 86_400_000
 _INSTEAD = {"AWS_MSK_IAM": f"; set OAUTHBEARER with `{oauth.METHOD}: {oauth.MSK_IAM}`"}
 
 REFERENCE = re.compile(r"\$\{directory:(?P<directory>[^:}]+):(?P<name>[^:/}]+)\}")
@@ -78,8 +90,12 @@ def problems(properties: Mapping[str, str]) -> Iterator[str]:
     for key in properties:
         if key not in ALLOWED:
             yield f"`{key}` is not a property that a cluster may have{did_you_mean(key, ALLOWED)}"
-    if not properties.get(MAX_AGE, "1").isdecimal():
-        yield f"`{MAX_AGE}` must be a number of milliseconds"
+    for names in _TWO_NAMES:
+        if all(name in properties for name in names):
+            yield f"`{names[0]}` and `{names[1]}` are names of one property; set one of them"
+    age = properties.get(MAX_AGE, "1")
+    if not re.fullmatch("[0-9]{1,9}", age) or not 1 <= int(age) <= _LONGEST_AGE_MS:
+        yield f"`{MAX_AGE}` must be a number of milliseconds, 1 to {_LONGEST_AGE_MS}"
     if REFERENCE.search(properties.get(oauth.COMMAND, "")):
         yield f"`{oauth.COMMAND}` must not refer to a secret: every user of a host can read command lines"
     for key in (STATE_KEY, FORMER_STATE_KEY):
@@ -94,7 +110,10 @@ def _value_problems(properties: Mapping[str, str]) -> Iterator[str]:
             yield f"`{key}`: {found[0]} is not supported; ${{directory:DIR:NAME}} stands for the content of a file"
     properties = {key: value for key, value in properties.items() if "${" not in value}  # known when it is used
     servers = properties.get(_SERVERS, "")
-    for item in filter(None, (part.strip() for part in servers.split(","))):
+    items = [part for part in map(str.strip, servers.split(",")) if part]
+    if servers and not items:
+        yield f"`{_SERVERS}`: {servers!r} has no host:port"
+    for item in items:
         host, _, port = item.rpartition("://")[2].rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
             yield f"`{_SERVERS}`: {item!r} is not host:port"
@@ -102,10 +121,21 @@ def _value_problems(properties: Mapping[str, str]) -> Iterator[str]:
     if protocol.upper() not in PROTOCOLS:
         yield f"`{_PROTOCOL}`: {protocol!r} is not one of {', '.join(PROTOCOLS).lower()}"
     for key in (_MECHANISM, _ITS_OTHER_NAME):
-        mechanism = properties.get(key, MECHANISMS[0]).upper()
-        if mechanism not in MECHANISMS:
-            instead = _INSTEAD.get(mechanism, f"; supported: {', '.join(MECHANISMS)}")
+        mechanism = properties.get(key, MECHANISMS[0])
+        if mechanism.upper() in MECHANISMS and mechanism not in MECHANISMS:
+            yield f"`{key}`: {mechanism!r} must be in upper case: {mechanism.upper()}"
+        elif mechanism not in MECHANISMS:
+            instead = _INSTEAD.get(mechanism.upper(), f"; supported: {', '.join(MECHANISMS)}")
             yield f"`{key}`: {mechanism!r} is not supported{instead}"
+    for key, words in _WORDS.items():
+        if (value := properties.get(key, words[0])).lower() not in words:
+            yield f"`{key}`: {value!r} is not one of {', '.join(words)}{did_you_mean(value.lower(), words)}"
+
+
+def overridden(properties: Mapping[str, str], over: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties with the others over them. One that has two names replaces the other name, too."""
+    others = {name for names in _TWO_NAMES if any(map(over.__contains__, names)) for name in names}
+    return {key: value for key, value in properties.items() if key not in others} | dict(over)
 
 
 def missing(properties: Mapping[str, str]) -> Iterator[str]:

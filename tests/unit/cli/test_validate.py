@@ -78,6 +78,14 @@ def test_what_airflow_may_add_is_missing_without_it(
     assert run("validate", "-f", file, "--airflow")[0] == 0
 
 
+def test_a_value_that_librdkafka_rejects_is_refused_without_a_connection(file: Path) -> None:
+    ends = ENDS | {"a": ENDS["a"] | {"socket.timeout.ms": "abc"}}
+    file.write_text(yaml.safe_dump({"clusters": ends, "links": {"l": LINK}}))
+    code, said = run("validate", "-f", file, "--airflow")
+    assert code == 2
+    assert said.startswith(f"links file {file}: clusters.a: `socket.timeout.ms`: librdkafka rejects the value")
+
+
 def test_a_link_that_is_meant_to_be_empty_is_valid(file: Path) -> None:
     file.write_text(yaml.safe_dump({"clusters": ENDS, "links": {"l": LINK | {"topics": {"allow_empty": True}}}}))
     assert run("validate", "-f", file)[0] == 0

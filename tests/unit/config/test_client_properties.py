@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from strait.config.client_properties import ALLOWED, file_problems, missing, problems
+from strait.config.client_properties import ALLOWED, file_problems, missing, overridden, problems
 from strait.config.links import parse
 from strait.errors import ConfigError
 from strait.kafka.clients import Watch, make_admin
+from strait.kafka.rejected_values import rejected_values
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,26 @@ def test_no_secret_is_on_a_command_line() -> None:
             {"bootstrap.servers": "${env:KAFKA}"},
             "`bootstrap.servers`: ${env:KAFKA} is not supported; ${directory:DIR:NAME}",
         ),
+        ({"bootstrap.servers": ","}, "`bootstrap.servers`: ',' has no host:port"),
+        ({"sasl.mechanism": "scram-sha-512"}, "`sasl.mechanism`: 'scram-sha-512' must be in upper case: SCRAM-SHA-512"),
+        (
+            {"ssl.endpoint.identification.algorithm": ""},
+            "`ssl.endpoint.identification.algorithm`: '' is not one of https",
+        ),
+        ({"ssl.endpoint.identification.algorithm": "htps"}, "'htps' is not one of https, none; did you mean 'https'?"),
+        ({"enable.ssl.certificate.verification": "off"}, "'off' is not one of true, false"),
+        ({"enable.ssl.certificate.verification": "0"}, "'0' is not one of true, false"),
+        ({"metadata.max.age.ms": "0"}, "`metadata.max.age.ms` must be a number of milliseconds, 1 to 86400000"),
+        ({"metadata.max.age.ms": "86400001"}, "`metadata.max.age.ms` must be"),
+        ({"metadata.max.age.ms": "\u0663"}, "`metadata.max.age.ms` must be"),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.mechanisms": "SCRAM-SHA-512"},
+            "`sasl.mechanism` and `sasl.mechanisms` are names of one property; set one of them",
+        ),
+        (
+            {f"sasl.oauthbearer.{name}client.id": name for name in ("", "client.credentials.")},
+            "`sasl.oauthbearer.client.id` and `sasl.oauthbearer.client.credentials.client.id` are names of one property",
+        ),
         ({"sasl.password": "${file:/x:y}"}, "`sasl.password`: ${file:/x:y} is not supported"),
     ],
 )
@@ -136,11 +157,52 @@ def test_a_value_that_cannot_work_is_refused(properties: dict[str, str], problem
     [
         {"bootstrap.servers": "a:1,[::1]:9092, SASL_SSL://b.example:9093"},
         {"bootstrap.servers": "${directory:/etc:servers}", "security.protocol": "${directory:/etc:protocol}"},
-        {"security.protocol": "Sasl_Ssl", "sasl.mechanism": "scram-sha-512", "sasl.password": "a${b}$:{c}"},
+        {"security.protocol": "Sasl_Ssl", "sasl.mechanism": "SCRAM-SHA-512", "sasl.password": "a${b}$:{c}"},
+        {"ssl.endpoint.identification.algorithm": "None", "enable.ssl.certificate.verification": "False"},
+        {"metadata.max.age.ms": "86400000", "bootstrap.servers": "a:1,"},
     ],
 )
 def test_what_works_is_not_refused(properties: dict[str, str]) -> None:
     assert list(problems(properties)) == []
+    assert list(rejected_values("a", properties)) == []
+
+
+def test_values_that_librdkafka_rejects_are_all_named_and_no_secret_is_shown() -> None:
+    wrong = {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "ssl",
+        "ssl.ca.location": "/does/not/exist",
+        "ssl.certificate.pem": "not read",
+        "sasl.oauthbearer.method": "hunter2",
+        "socket.timeout.ms": "abc",
+        "socket.keepalive.enable": "perhaps",
+        "broker.address.ttl": "-1",
+        "retry.backoff.ms": "${directory:/does/not/exist:x}",
+    }
+    assert sorted(rejected_values("a", wrong)) == [
+        '`broker.address.ttl`: librdkafka rejects the value: Configuration property "broker.address.ttl" value -1 is outside '
+        "allowed range 0..86400000",
+        "`sasl.oauthbearer.method`: librdkafka rejects the value",
+        '`socket.keepalive.enable`: librdkafka rejects the value: Expected bool value for "socket.keepalive.enable": true or '
+        "false",
+        '`socket.timeout.ms`: librdkafka rejects the value: Invalid value for configuration property "socket.timeout.ms"',
+    ]
+
+
+@pytest.mark.parametrize("method", ["oidc", "msk_iam", "command", "file"])
+def test_librdkafka_is_not_asked_about_tokens_that_it_does_not_get(method: str) -> None:
+    own = {"sasl.oauthbearer.token.file": "/t", "sasl.oauthbearer.aws.region": "eu-central-1", "state.key": "k" * 32}
+    assert list(rejected_values("a", own | {"sasl.oauthbearer.method": method})) == []
+
+
+def test_a_property_of_a_connection_replaces_its_other_name() -> None:
+    file = {"sasl.mechanisms": "PLAIN", "sasl.username": "u", "sasl.oauthbearer.client.id": "x"}
+    assert overridden(file, {"sasl.mechanism": "SCRAM-SHA-512"}) == {
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "u",
+        "sasl.oauthbearer.client.id": "x",
+    }
+    assert overridden(file, {"sasl.username": "v"}) == file | {"sasl.username": "v"}
 
 
 LOGIN = {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}

@@ -9,6 +9,7 @@ import yaml
 from strait.config.links import load, load_link
 from strait.config.outline import link_names, links_with_approval
 from strait.errors import ConfigError
+from strait_airflow import settings
 from strait_airflow.outline import outline
 
 CLUSTERS: dict[str, Any] = {name: {"bootstrap.servers": f"{name}:9092"} for name in ("eu", "us", "asia")}
@@ -83,3 +84,12 @@ def test_a_template_that_is_not_filled_in_hides_no_dag(tmp_path: Path, monkeypat
     assert outline().links == ("good",)
     path.write_text("clusters: {eu: {bootstrap.servers: {{ .Values.eu }}}}\nlinks: {}\n")
     assert outline().links == ("good",)
+
+
+def test_a_connections_login_takes_the_place_of_the_files_under_either_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file_of(tmp_path, {"good": GOOD}, eu=CLUSTERS["eu"] | {"sasl.mechanisms": "PLAIN"})
+    monkeypatch.setenv("STRAIT_LINKS_FILE", str(path))
+    monkeypatch.setattr(settings, "_connection", lambda *_, **__: {"sasl.mechanism": "SCRAM-SHA-512"})
+    assert settings.clusters_of("good").clusters["eu"] == CLUSTERS["eu"] | {"sasl.mechanism": "SCRAM-SHA-512"}
