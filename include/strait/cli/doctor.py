@@ -8,7 +8,7 @@ import typer
 
 from strait.cli.options import DEFAULT_FILE, ConfigOption, Output, OutputOption
 from strait.cli.tables import plain_table
-from strait.cli.validate import surveys
+from strait.cli.validate import rejected_properties, surveys
 from strait.config.links import LinksFile, load
 from strait.control.link_rights import link_rights
 from strait.embedded.airflow_health import components_at
@@ -18,16 +18,21 @@ from strait.net.survey import Surveyed
 from strait.state.link_handle import ConfiguredLink
 from strait.text import plural
 
+_CORRECT = "correct it, then run `strait validate`"
 _NAMED = 5  # missing permissions that are named
 
 
-def doctor(config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
+def doctor(context: typer.Context, config: ConfigOption = DEFAULT_FILE, output: OutputOption = Output.TABLE) -> None:
     """Check this host, the links file and its clusters, and suggest remedies.
 
     Also checks Airflow's components if `AIRFLOW__API__BASE_URL` has its address. Of the clusters, the requests that their
     brokers serve and the permissions on each link's topics are checked. Exits with 1 if a requirement of Strait is missing; warnings do not count.
     """
-    found = [*checks(Path.cwd()), *_airflow(), *_links(config)]
+    source = context.get_parameter_source("config")
+    named = (
+        source is not None and source.name != "DEFAULT"
+    )  # by name: the enumeration is click's, or typer's copy of it
+    found = [*checks(Path.cwd()), *_airflow(), *_links(config, named=named)]
     if output.structured:
         output.write({"checks": [check._asdict() for check in found]})
     else:
@@ -55,8 +60,10 @@ def _airflow() -> Iterator[Check]:
     yield Check("Airflow", verdict, "; ".join(problems) or f"{len(components)} components send heartbeats", remedy)
 
 
-def _links(config: Path) -> Iterator[Check]:
-    if not config.exists():
+def _links(config: Path, *, named: bool) -> Iterator[Check]:
+    """Check the links file and its clusters. Without one, only the host is checked, unless an option or the environment
+    names the file."""
+    if not named and not config.exists():
         yield Check(
             "links file", Verdict.WARNING, f"{config}: there is none", "give it with -f; `strait schema` describes it"
         )
@@ -64,7 +71,10 @@ def _links(config: Path) -> Iterator[Check]:
     try:
         file = load(config)
     except ConfigError as error:
-        yield Check("links file", Verdict.FAILED, str(error), "correct it, then run `strait validate`")
+        yield Check("links file", Verdict.FAILED, error.in_one_line, _CORRECT)
+        return
+    if rejected := rejected_properties(file):
+        yield Check("links file", Verdict.FAILED, f"{config}: {'; '.join(rejected)}", _CORRECT)
         return
     yield Check("links file", Verdict.OK, f"{config}: {', '.join(sorted(file.links))}")
     answering: dict[tuple[str, str], bool] = {}
@@ -78,10 +88,18 @@ def _links(config: Path) -> Iterator[Check]:
 
 def _rights(file: LinksFile, name: str) -> Check:
     subject = f"rights of {name}"
+    settings = file.links[name].topics
     try:
         found = link_rights(ConfiguredLink.of(file, name))
     except StraitError as error:
         return Check(subject, Verdict.WARNING, error.message, error.hint)
+    if not found.topics and not found.lacking and (settings.include or settings.regex):
+        return Check(
+            subject,
+            Verdict.WARNING,
+            "no topic of the source that `topics` selects is visible",
+            "if there are any, grant DESCRIBE on them to the link's principal",
+        )
     if not found.lacking:
         return Check(subject, Verdict.OK, plural(found.topics, "topic"))
     more = f", and {len(found.lacking) - _NAMED} more" if len(found.lacking) > _NAMED else ""

@@ -47,8 +47,12 @@ def test_what_is_short_is_a_warning_with_its_figure() -> None:
     assert host.disk(Path("/somewhere"), 3 << 30).verdict is Verdict.OK
 
 
-def test_a_cluster_that_is_away_fails_and_a_missing_file_does_not(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(app, ["doctor", "-f", str(tmp_path / "none.yaml")])
+def test_a_cluster_that_is_away_fails_and_a_missing_file_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STRAIT_LINKS_FILE", raising=False)
+    shown = CliRunner().invoke(app, ["doctor"])
     assert shown.exit_code == 0, shown.output
     assert "there is none" in shown.output
     file = tmp_path / "links.yaml"
