@@ -1,10 +1,11 @@
 #!/bin/bash
 # What a container of the image runs. Spark on Kubernetes calls it with `driver` or `executor`, and tells the rest in
-# variables; everything else is Airflow's.
+# variables; `strait` is Strait's own command; everything else is Airflow's.
 set -euo pipefail
 
 case "${1:-}" in
   driver | executor) role="$1" && shift ;;
+  strait) exec "$@" ;;
   *) exec /entrypoint "$@" ;;
 esac
 

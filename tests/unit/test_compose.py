@@ -9,6 +9,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import sys
 import tomllib
 import zipfile
 from importlib.metadata import version
@@ -18,6 +19,7 @@ from pathlib import Path
 import jwt
 import pytest
 
+from strait import __version__
 from strait.config.links import load, parse_topics
 from strait.embedded.jars import KAFKA_VERSION
 from support.fixtures.compose import (
@@ -215,6 +217,32 @@ def test_the_image_compiles_with_what_the_package_is_built_with(tmp_path):
     modules = re.findall(r"include/(\S+)\.pyx", build)
     extensions = {one["name"]: one["sources"] for one in project["tool"]["setuptools"]["ext-modules"]}
     assert extensions == {module.replace("/", "."): [f"include/{module}.pyx"] for module in modules}
+
+
+def test_the_image_has_the_strait_command(tmp_path):
+    _, image = stages()
+    assert image_environment()["PYTHONPATH"] == "/opt/airflow/include"
+    (made,) = re.findall(r"&& (printf .*) >/usr/local/bin/strait ", image)
+    script = tmp_path / "strait"
+    script.write_bytes(subprocess.run(["sh", "-c", made], capture_output=True, check=True).stdout)
+    script.chmod(0o755)
+    (tmp_path / "typer.py").write_text("raise AssertionError('of the current directory')")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "PYTHONPATH": str(PROJECT / "include")}
+    done = subprocess.run(
+        [script, "version"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[:2] == ["strait", __version__]
+
+
+def test_the_entrypoint_runs_the_strait_command(tmp_path):
+    script = tmp_path / "strait"
+    script.write_text('#!/bin/sh\necho "strait $*"\n')
+    script.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    entrypoint = [PROJECT / "docker" / "entrypoint.sh", "strait", "status", "a b"]
+    done = subprocess.run(entrypoint, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "strait status a b\n"
 
 
 HEALTHCHECK = PROJECT / "docker" / "healthcheck.sh"

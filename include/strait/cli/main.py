@@ -172,3 +172,7 @@ def _show_progress() -> None:
 def exit_code(error: StraitError) -> int:
     """Return the command's exit code for an error."""
     return EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,8 @@
 """`strait validate` and the other commands that need no cluster, as they are typed."""
 
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import NoReturn
@@ -11,6 +14,7 @@ from typer.testing import CliRunner
 from strait import __version__
 from strait.cli import completing
 from strait.cli.main import app
+from strait.config.home import project_root
 from strait.errors import ClusterUnavailable, ConfigError
 from strait.net.consumer_groups import ConsumerGroups
 from strait.state.link_handle import ConfiguredLink
@@ -99,6 +103,14 @@ def test_a_group_of_commands_alone_shows_its_help(group: str, command: str) -> N
     code, said = run(*group.split())
     assert code == 0
     assert "Usage:" in said and command in said
+
+
+@pytest.mark.parametrize("module", ["strait", "strait.cli.main"])
+def test_a_module_is_the_command_where_no_script_is_installed(module: str) -> None:
+    environment = os.environ | {"PYTHONPATH": str(project_root() / "include")}
+    command = [sys.executable, "-m", module, "version"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[:2] == ["strait", __version__]
 
 
 def test_the_version_is_an_option_and_a_command() -> None:
