@@ -132,15 +132,19 @@ named_by_system = for wheel in $(1)/strait-*-linux_*.whl; do \
 	rm "$$wheel"; \
 done
 
+# pyproject.toml allows ranges, for those who build from the source archive. Here their versions and hashes are pinned: a wheel
+# records the version of setuptools, so that a newer one would make another file from the same sources.
+BUILD = "$$uv" build --quiet --build-constraints requirements-build.lock --require-hashes
+
 .PHONY: wheel
 wheel: $(INSTALLED) ## Build the package and the provider for Airflow, build/*.whl; `pip install` them into any environment
 	$(call step,wheels)
 	$(FIND_UV)
 	rm -f build/strait-*.whl
-	"$$uv" build --quiet --wheel --out-dir build .
+	$(BUILD) --wheel --out-dir build .
 	$(call named_by_system,build)
 	rm -rf provider/build
-	"$$uv" build --quiet --wheel --out-dir build provider
+	$(BUILD) --wheel --out-dir build provider
 	ls build/*.whl
 	$(done)
 
@@ -163,10 +167,10 @@ release: $(INSTALLED) sbom ## Build what a release has into build/release: sourc
 	rm -rf $(RELEASE)
 	mkdir -p $(RELEASE)
 	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) CFLAGS=-g0 STRAIT_REPOSITORY="$(REPOSITORY)"
-	"$$uv" build --quiet --out-dir $(RELEASE) .
+	$(BUILD) --out-dir $(RELEASE) .
 	$(call named_by_system,$(RELEASE))
 	rm -rf provider/build
-	"$$uv" build --quiet --wheel --out-dir $(RELEASE) provider
+	$(BUILD) --wheel --out-dir $(RELEASE) provider
 	rm -f $(RELEASE)/.gitignore
 	# setuptools leaves the time and the user of the build in the source archive
 	for sources in $(RELEASE)/strait-*.tar.gz; do
@@ -205,12 +209,14 @@ oldest: $(INSTALLED) ## Try the oldest versions that requirements*.txt allow, in
 	$(done)
 
 .PHONY: lock
-lock: $(INSTALLED) ## Resolve requirements*.txt into requirements*.lock; newer versions: make lock ARGS=--upgrade
+lock: $(INSTALLED) ## Resolve requirements*.txt, and what builds run, into requirements*.lock; newer versions: make lock ARGS=--upgrade
 	@$(FIND_UV)
 	whole="requirements.txt requirements-airflow.txt requirements-kubernetes.txt"
 	$(COMPILE) --output-file requirements.lock $$whole
 	$(COMPILE) --output-file requirements-msk.lock --constraint requirements.lock $$whole requirements-msk.txt
 	$(COMPILE) --output-file requirements-dev.lock --constraint requirements-msk.lock requirements-dev.txt
+	requires='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")'
+	$(BIN)/python -c "$$requires" | $(COMPILE) --output-file requirements-build.lock -
 
 .PHONY: images-lock
 images-lock: ## Ask registries for the digests of the images in docker/images.lock, and write them there (needs Docker)

@@ -1,5 +1,6 @@
 """The package's metadata: its version, and what is given to setuptools by `setup.py`."""
 
+import re
 import runpy
 import sys
 import tomllib
@@ -7,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from strait import __version__
 from strait.config.home import project_root
@@ -19,6 +21,20 @@ def test_the_package_and_the_provider_have_one_version() -> None:
     )
     assert package["version"] == provider["version"] == __version__
     assert provider["dependencies"] == [f"strait[airflow]=={__version__}"]
+
+
+def test_a_release_is_built_with_versions_that_are_locked_by_hash() -> None:
+    """A wheel records the version of setuptools."""
+    lock = (project_root() / "requirements-build.lock").read_text(encoding="utf-8")
+    locked = dict(re.findall(r"^(\S+)==(\S+) \\\n    --hash=sha256:", lock, re.MULTILINE))
+    for folder in ("", "provider"):
+        project = tomllib.loads((project_root() / folder / "pyproject.toml").read_text(encoding="utf-8"))
+        for requirement in map(Requirement, project["build-system"]["requires"]):
+            assert requirement.specifier.contains(locked[requirement.name])
+    makefile = (project_root() / "Makefile").read_text(encoding="utf-8")
+    (build,) = re.findall(r'^BUILD = ("\$\$uv" build .*)$', makefile, re.MULTILINE)
+    assert build.endswith("--build-constraints requirements-build.lock --require-hashes")
+    assert makefile.count('"$$uv" build') == 1, "all others use BUILD"
 
 
 @pytest.mark.parametrize(
