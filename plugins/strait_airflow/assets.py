@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote
 from airflow.sdk import Asset
 
 _SCHEME = "strait://"
+_HOUR_CHARACTERS = len("2026-01-01T14")
 
 
 def hourly(link: str, topic: str) -> Asset:
@@ -27,14 +28,40 @@ def hour_of(context: Mapping[str, Any], asset: Asset) -> dict[str, Any]:
         context: of a task in a run that events of the asset have started.
 
     Raises:
+        ValueError: the run has no such event, or its partition key is coarser than an hour.
+    """
+    key, found = _events_of(context, asset)
+    for start, facts in found.items():
+        compared = min(len(start), len(key))  # a mapper to hours cuts minutes and seconds off
+        if compared >= _HOUR_CHARACTERS and start[:compared] == key[:compared]:
+            return facts
+    raise _no_hour(context, key, asset, "hour")
+
+
+def hours_of(context: Mapping[str, Any], asset: Asset) -> list[dict[str, Any]]:
+    """Return the facts of all hours of the run's events that are in its day, month or year, oldest first: for a partition
+    mapper that is coarser than an hour.
+
+    Args:
+        context: see `hour_of`.
+
+    Raises:
         ValueError: the run has no such event.
     """
-    key = str(context["dag_run"].partition_key or "")
-    found = hours_in(event.extra for event in context["triggering_asset_events"].get(asset, ()))
-    for start, facts in found.items():
-        if key and start.startswith(key):  # a mapper to hours cuts minutes and seconds off
-            return facts
-    raise ValueError(f"run {context['dag_run'].run_id}: partition key {key!r} is no hour of asset {asset.name}")
+    key, found = _events_of(context, asset)
+    if key and (starts := [start for start in sorted(found) if start.startswith(key)]):
+        return [found[start] for start in starts]
+    raise _no_hour(context, key, asset, "prefix of an hour")
+
+
+def _events_of(context: Mapping[str, Any], asset: Asset) -> tuple[str, dict[str, dict[str, Any]]]:
+    """Return the run's partition key, and the hours of its events."""
+    events = context["triggering_asset_events"].get(asset, ())
+    return str(context["dag_run"].partition_key or ""), hours_in(event.extra for event in events)
+
+
+def _no_hour(context: Mapping[str, Any], key: str, asset: Asset, what: str) -> ValueError:
+    return ValueError(f"run {context['dag_run'].run_id}: partition key {key!r} is no {what} of asset {asset.name}")
 
 
 def hours_in(extras: Iterable[Any]) -> dict[str, dict[str, Any]]:

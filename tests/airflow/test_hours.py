@@ -13,7 +13,7 @@ from strait.planning.status.complete_hours import HOUR_MS, TopicEnds, event_of, 
 from strait.waiting import unix_ms
 from strait_airflow import hours as module
 from strait_airflow import settings
-from strait_airflow.assets import HOURS, hour_of, hourly, topic_of
+from strait_airflow.assets import HOURS, hour_of, hourly, hours_of, topic_of
 from strait_airflow.hours import GIVEN, emit_hours, next_hours
 from strait_airflow.noticing import ACTED, Acted
 
@@ -77,6 +77,11 @@ class Link:
         if not killed:
             self.events[:0] = [SimpleNamespace(extra=outlet.extra) for _ in outlet.partition_keys]
         return [key[11:16] for key in outlet.partition_keys]
+
+    def context(self, key: str) -> dict[str, Any]:
+        """That of a task in a run with this partition key, which all events have started."""
+        run = SimpleNamespace(partition_key=key, run_id="r")
+        return {"dag_run": run, "triggering_asset_events": {self.asset: self.events}}
 
 
 @pytest.fixture
@@ -177,9 +182,20 @@ def test_a_task_finds_the_hour_of_its_run_however_the_key_was_mapped(link):
     asset = hourly(LINK, ORDERS)
     assert (asset.uri, topic_of(asset)) == ("strait://shop%2Feu/orders", ORDERS)
     whole = key_of(NOW - HOUR_MS)
-    for key in (whole, whole[:13]):
-        run = SimpleNamespace(partition_key=key, run_id="r")
-        context = {"dag_run": run, "triggering_asset_events": {asset: link.events}}
-        assert hour_of(context, asset)["hour"] == whole
-    with pytest.raises(ValueError, match="is no hour of asset strait://"):
-        hour_of({"dag_run": SimpleNamespace(partition_key="", run_id="r"), "triggering_asset_events": {}}, asset)
+    for key in (whole, whole[:13], f"{whole}+00:00"):
+        assert hour_of(link.context(key), asset)["hour"] == whole
+    for key in ("", whole[:10], whole[:4], f"{whole[:13]}:30", key_of(NOW)):
+        with pytest.raises(ValueError, match="is no hour of asset strait://"):
+            hour_of(link.context(key), asset)
+
+
+def test_a_task_finds_all_hours_of_a_coarser_key_oldest_first(link):
+    asset, first = hourly(LINK, ORDERS), NOW // (24 * HOUR_MS) * 24 * HOUR_MS
+    keys = [key_of(first + number * HOUR_MS) for number in (3, 1, 24)]
+    link.events[:] = [SimpleNamespace(extra={HOURS: {key: {"hour": key}}}) for key in keys]
+    day = keys[0][:10]
+    assert [one["hour"] for one in hours_of(link.context(day), asset)] == [keys[1], keys[0]]
+    assert [one["hour"] for one in hours_of(link.context(keys[0][:13]), asset)] == [keys[0]]
+    for key in ("", f"{day} (W11)"):
+        with pytest.raises(ValueError, match="is no prefix of an hour of asset strait://"):
+            hours_of(link.context(key), asset)
