@@ -49,26 +49,36 @@ class StraitHook(BaseHook):
 
     def records(self, group: str, reached: Mapping[str, Any]) -> "Iterator[Message]":
         """Yield the destination's committed records from the group's offsets up to the moment that a
-        `StraitCaughtUpSensor` returned, and commit that moment after the last one: runs of a DAG then read every record
-        once, and a failed run again.
+        `StraitCaughtUpSensor` returned. Nothing is committed: call `commit` with the same arguments once the records are
+        processed. Runs of a DAG then read every record, and those of a failed run again.
 
         Args:
             group: a consumer group that only this DAG uses. Partitions without an offset are read from their start.
             reached: the sensor's result. Partitions whose end on the destination is unknown are left to a later run.
         """
         from strait.kafka.reading import read_ranges
-        from strait.model import TopicPartition
         from strait_airflow.errors import airflow_errors
 
-        found = reached["destination_ends"]
-        ends = {TopicPartition(topic, int(n)): end for topic, ends in found.items() for n, end in ends.items() if end}
         link = self.get_conn()
-        properties, destination = link.destination
         with airflow_errors(self.link):
             start = link.admin("destination").committed(group)
-            ranges = {place: (start.get(place, 0), end) for place, end in ends.items()}
-            yield from read_ranges(properties, destination, ranges)
-            _commit(properties, destination, group, {at: end for at, (first, end) in ranges.items() if first < end})
+            ranges = {place: (start.get(place, 0), end) for place, end in _known_ends(reached).items()}
+            yield from read_ranges(*link.destination, ranges)
+
+    def commit(self, group: str, reached: Mapping[str, Any]) -> None:
+        """Commit a moment for the group once all records before it are processed, best in a task that follows: the next
+        `records` starts there. Offsets are only moved forward, so a repeated run is harmless.
+
+        Args:
+            group, reached: as for `records`. Partitions whose end on the destination is unknown keep their offsets.
+        """
+        from strait_airflow.errors import airflow_errors
+
+        link = self.get_conn()
+        with airflow_errors(self.link):
+            start = link.admin("destination").committed(group)
+            ends = {place: end for place, end in _known_ends(reached).items() if start.get(place, 0) < end}
+            _commit(*link.destination, group, ends)
 
     def hour_records(self, hour: Mapping[str, Any]) -> "Iterator[Message]":
         """Yield the destination's committed records of one hour of a topic: with all hours, each record once. Nothing is
@@ -106,6 +116,13 @@ class StraitHook(BaseHook):
         with airflow_errors(self.link), Offsets(link) as offsets:
             found = offsets.to_destination(places)
         return by_topic({TopicPartition(item.to_topic, item.partition): item.to_offset for item in found})
+
+
+def _known_ends(reached: Mapping[str, Any]) -> "dict[TopicPartition, int]":
+    from strait.model import TopicPartition
+
+    found = reached["destination_ends"].items()
+    return {TopicPartition(topic, int(n)): end for topic, ends in found for n, end in ends.items() if end is not None}
 
 
 def _commit(properties: "Mapping[str, str]", cluster: str, group: str, ends: "Mapping[TopicPartition, int]") -> None:

@@ -114,9 +114,13 @@ def test_a_batch_waits_until_what_was_written_is_replicated_and_reads_each_recor
         hook = StraitHook(link)
         batch = [message.value().decode() for message in hook.records("batch", reached)]
         assert batch == [str(number) for number in range(RECORDS)]
+        assert len(list(hook.records("batch", reached))) == RECORDS, "nothing is committed yet"
+        hook.commit("batch", reached)
         later = ended(sensor(link))
         assert [message.value() for message in hook.records("batch", later)] == [b"later"]
-        assert list(hook.records("batch", later)) == []
+        hook.commit("batch", later)
+        hook.commit("batch", reached)
+        assert list(hook.records("batch", later)) == [], "an earlier moment takes nothing back"
         assert hook.translate({link: {0: 5}}) == {link: {"0": 5}}
         assert hook.status().link == link
 
