@@ -82,7 +82,8 @@ class StraitHook(BaseHook):
 
     def hour_records(self, hour: Mapping[str, Any]) -> "Iterator[Message]":
         """Yield the destination's committed records of one hour of a topic: with all hours, each record once. Nothing is
-        committed, so a run that is repeated reads the same again.
+        committed, so a run that is repeated reads the same again. Fails without a retry if the hour may have records whose
+        offsets on the destination are unknown.
 
         Args:
             hour: from `strait_airflow.assets.hour_of`. If the topic was created again in it, the destination topic is read
@@ -90,12 +91,15 @@ class StraitHook(BaseHook):
         """
         from strait.kafka.reading import read_ranges
         from strait.model import TopicPartition
-        from strait_airflow.errors import airflow_errors
+        from strait_airflow.errors import airflow_errors, raise_for
 
-        found = hour["destination"].items()
-        ranges = {
-            TopicPartition(hour["destination_topic"], int(n)): (start or 0, end) for n, (start, end) in found if end
-        }
+        ranges = {}
+        for number, (start, end) in hour["destination"].items():
+            first, last = hour["source"][number]
+            if end is not None and (start is not None or hour["created_again"]):
+                ranges[TopicPartition(hour["destination_topic"], int(number))] = (start or 0, end)
+            elif first < last:
+                raise_for(_unknown(hour, number), retriable=False)
         link = self.get_conn()
         with airflow_errors(self.link):
             yield from read_ranges(*link.destination, ranges)
@@ -123,6 +127,15 @@ def _known_ends(reached: Mapping[str, Any]) -> "dict[TopicPartition, int]":
 
     found = reached["destination_ends"].items()
     return {TopicPartition(topic, int(n)): end for topic, ends in found for n, end in ends.items() if end is not None}
+
+
+def _unknown(hour: Mapping[str, Any], number: str) -> str:
+    first, last = hour["source"][number]
+    return (
+        f"link {hour['link']}: hour {hour['hour']} of topic {hour['topic']}: the destination offsets of partition {number} are "
+        f"unknown (process offsets {first} to {last - 1} of partition {number} of the source topic instead, then mark this task "
+        "as success)"
+    )
 
 
 def _commit(properties: "Mapping[str, str]", cluster: str, group: str, ends: "Mapping[TopicPartition, int]") -> None:

@@ -72,10 +72,14 @@ def run_events(link: "ConfiguredLink", hour: Mapping[str, Any]) -> list[Any]:
 
 def records_of(hour: Mapping[str, Any]) -> int | None:
     """Return the number of offsets of an hour on the destination; None: one of them is unknown."""
-    ranges = hour["destination"].values()
-    if any((start is None and end) or (end is None and start) for start, end in ranges):
-        return None
-    return sum(int(end) - int(start) for start, end in ranges if end)
+    counted = 0
+    for number, (start, end) in hour["destination"].items():
+        first, last = hour["source"][number]
+        if start is not None and end is not None:
+            counted += end - start
+        elif first < last:
+            return None
+    return counted
 
 
 def _cluster(properties: Mapping[str, str]) -> str:

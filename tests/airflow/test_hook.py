@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from strait.errors import ClusterUnavailable
 from strait.model import TopicPartition
@@ -62,6 +63,53 @@ def test_an_earlier_moment_takes_no_offset_back(destination):
     for ends in (reached(p0=9, p1=0), reached(p0=7, p1=1)):
         hook.commit("batch", ends)
     assert destination.groups == {"batch": {("t", 0): 9, ("t", 1): 1}}
+
+
+def hour(source: Any, there: Any, *, created_again: bool = False) -> dict[str, Any]:
+    return {
+        "link": "shop",
+        "hour": "2026-01-01T14:00:00",
+        "topic": "orders",
+        "destination_topic": "dr.orders",
+        "created_again": created_again,
+        "source": {"3": source},
+        "destination": {"3": there},
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "records"),
+    [
+        (hour([5, 9], [15, 19]), 4),
+        (hour([5, 5], [15, 15]), 0),
+        (hour([5, 5], [15, 16]), 1),  # an earlier end may have been inexact, and too early
+        (hour([5, 5], [None, None]), 0),
+        (hour([5, 5], [None, 15]), 0),
+        (hour([0, 9], [None, 12], created_again=True), 12),
+    ],
+)
+def test_an_hour_is_read_from_its_first_record_to_its_last(destination, facts, records):
+    assert len(list(StraitHook("shop").hour_records(facts))) == records
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        hour([5, 9], [15, None]),
+        hour([5, 9], [None, 19]),
+        hour([5, 9], [None, None]),
+        hour([0, 9], [None, None], created_again=True),
+    ],
+)
+def test_an_hour_with_records_at_unknown_offsets_fails_rather_than_skip_them_or_read_others(destination, facts):
+    first, last = facts["source"]["3"]
+    with pytest.raises(AirflowFailException) as raised:
+        list(StraitHook("shop").hour_records(facts))
+    assert str(raised.value) == (
+        "link shop: hour 2026-01-01T14:00:00 of topic orders: the destination offsets of partition 3 are unknown (process "
+        f"offsets {first} to {last - 1} of partition 3 of the source topic instead, then mark this task as success)"
+    )
+    assert destination.read == {}
 
 
 def test_a_group_whose_offsets_cannot_be_read_is_no_reason_to_commit(destination, monkeypatch):

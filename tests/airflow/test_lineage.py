@@ -26,9 +26,9 @@ class RunState(StrEnum):
     COMPLETE = "COMPLETE"
 
 
-def hour(start: int | None = 3, end: int | None = 8, number: int = 0) -> dict[str, Any]:
+def hour(start: int | None = 3, end: int | None = 8, number: int = 0, last: int = 90) -> dict[str, Any]:
     told = Told(NINE - HOUR_MS, TopicEnds("id", {0: 30}), {0: start})
-    facts = event_of(NINE + number * HOUR_MS, TopicEnds("id", {0: 90}), {0: end}, told)
+    facts = event_of(NINE + number * HOUR_MS, TopicEnds("id", {0: last}), {0: end}, told)
     return {"topic": "orders", "destination_topic": "dr.orders", **facts}
 
 
@@ -73,11 +73,23 @@ def test_each_hour_is_a_run_from_topic_to_topic_with_its_records(sent):
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "records"), [(3, 8, 5), (8, 8, 0), (None, None, 0), (None, 8, None), (3, None, None)]
+    ("start", "end", "last", "records"),
+    [
+        (3, 8, 90, 5),
+        (8, 8, 90, 0),
+        (None, None, 90, None),
+        (None, 8, 90, None),
+        (3, None, 90, None),
+        (0, None, 90, None),
+        (0, None, 30, 0),
+        (None, None, 30, 0),
+        (None, 8, 30, 0),
+    ],
 )
-def test_records_are_counted_on_the_destination_and_unknown_ones_are_no_zero(sent, start, end, records):
-    assert records_of(hour(start, end)) == records
-    emit_lineage(LINK, [hour(start, end)])
+def test_records_are_counted_on_the_destination_and_unknown_ones_are_no_zero(sent, start, end, last, records):
+    """Of an hour that has no record on the source (which ends with 30, as the one before), none is unknown."""
+    assert records_of(hour(start, end, last=last)) == records
+    emit_lineage(LINK, [hour(start, end, last=last)])
     assert ("outputStatistics" in sent[0].outputs[0].outputFacets) == (records is not None)
 
 
