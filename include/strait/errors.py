@@ -5,7 +5,8 @@ StraitError
 ├── SetupError               this machine lacks something: Java, cores, disk, a free port
 ├── ClusterError             a request to a Kafka cluster failed; carries the cluster's name
 │   ├── ClusterUnavailable     retriable: brokers down, timeouts, leader changes
-│   │   └── OtherCluster         the address belongs to another cluster than the link's; ends when its own answers
+│   │   ├── OtherCluster         the address belongs to another cluster than the link's; ends when its own answers
+│   │   └── OffsetsPending       a report or a log end that a translation of replicated offsets needs is still missing
 │   └── NotAuthorized          an operator must grant a permission or correct a credential
 │       └── LoginRejected        the cluster rejects the credentials, so every request fails
 ├── StateError               a state topic has a record that this version cannot read; the last valid plan stays active
@@ -76,6 +77,10 @@ class ClusterUnavailable(ClusterError):
 
 class OtherCluster(ClusterUnavailable):
     """The address belongs to another Kafka cluster than the link's: nothing may be read, written or created there."""
+
+
+class OffsetsPending(ClusterUnavailable):
+    """The destination's offset for a replicated source offset cannot be determined yet."""
 
 
 class NotAuthorized(ClusterError):

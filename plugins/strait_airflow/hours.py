@@ -86,7 +86,7 @@ def _not_acted_upon(store: "Store") -> None:
 
 def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, Asset]") -> None:
     from strait.control.hours import LinkHours, hours_text
-    from strait.planning.status.complete_hours import HOUR_MS, due_hours, key_of
+    from strait.planning.status.complete_hours import HOUR_MS, due_hours
     from strait_airflow.settings import link_of
 
     of, now_ms = link_of(link, live=True), unix_ms()
@@ -101,7 +101,7 @@ def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, A
         return
     told = {topic: _told(context, assets[topic]) for topic in asked}
     starts = {topic: _next(told[topic], given.get(topic), now_ms, settings) for topic in asked}
-    expected = dict(starts)
+    expected, given_now = dict(starts), dict[str, list[int]]()
     due = {topic: start for topic, start in starts.items() if is_due(start)}
     if due:
         hours = LinkHours(of)
@@ -111,20 +111,21 @@ def _emit(link: str, store: "Store", context: "Context", assets: "Mapping[str, A
             if others := sorted(assets.keys() - planned):
                 log.warning("hours of topics that the link does not replicate have no events: %s", ", ".join(others))
             complete = _settled(hours, state, {topic: due[topic] for topic in due.keys() & planned}, now_ms)
-            for topic, found in complete.items():
-                events = {one["hour"]: one for one in hours.events(state, topic, found, told[topic])}
+            for topic, facts in _facts(hours, state, complete, told).items():
+                events = {one["hour"]: one for one in facts}
                 asset = assets[topic]
                 outlet: Any = context["outlet_events"][asset]
                 outlet.extra = {HOURS: events}
                 emit_lineage(of, events.values())
-                outlet.partition_keys = tuple(map(key_of, found))  # a set would lose their order
+                outlet.partition_keys = tuple(events)  # a set would lose their order
                 task: Any = context["task"]
                 task.outlets.append(asset)
-                expected[topic] = found[-1] + HOUR_MS
-        if due.keys() - complete.keys():
+                given_now[topic] = complete[topic][: len(events)]
+                expected[topic] = given_now[topic][-1] + HOUR_MS
+        if due.keys() - complete.keys() or given_now != complete:
             _not_acted_upon(store)
-        if complete:
-            log.info("hours are replicated: %s", hours_text(complete))
+        if given_now:
+            log.info("hours are replicated: %s", hours_text(given_now))
     known = {topic: given[topic] for topic in assets if topic in given}
     known |= {topic: Next(starts[topic], expected[topic]) for topic in asked}
     store.set(GIVEN, {topic: list(found) for topic, found in sorted(known.items())})
@@ -139,6 +140,34 @@ def _settled(hours: "LinkHours", state: "StateReader", due: Mapping[str, int], n
         if found.keys() == due.keys():
             break
     return found
+
+
+def _facts(
+    hours: "LinkHours", state: "StateReader", complete: Mapping[str, list[int]], told: "Mapping[str, Told | None]"
+) -> dict[str, list[dict[str, Any]]]:
+    """Return topic -> the facts of its hours, up to the first one whose offsets on the destination cannot be determined
+    yet; topics without one are omitted. After a plan was published, slots report within seconds."""
+    from strait.errors import OffsetsPending
+    from strait.planning.status.complete_hours import told_by
+
+    found: dict[str, list[dict[str, Any]]] = {topic: [] for topic in complete}
+    pending: dict[str, OffsetsPending] = {}
+    for _ in tries(_SETTLE_SECONDS, _SETTLE_SECONDS / 4):
+        pending = {}
+        for topic, starts in complete.items():
+            of_topic = found[topic]
+            if not (left := starts[len(of_topic) :]):
+                continue
+            try:
+                for one in hours.events(state, topic, left, told_by(of_topic[-1]) if of_topic else told[topic]):
+                    of_topic.append(one)  # not `extend`: hours before an error are kept
+            except OffsetsPending as error:
+                pending[topic] = error
+        if not pending:
+            break
+    for topic, why in pending.items():
+        log.warning("hours of topic %s: %s; the next run tries again", topic, why)
+    return {topic: facts for topic, facts in found.items() if facts}
 
 
 def _told(context: "Context", asset: "Asset") -> "Told | None":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strait.config.assets import Assets
-from strait.errors import ClusterUnavailable
+from strait.errors import ClusterUnavailable, OffsetsPending
 from strait.planning.status.complete_hours import HOUR_MS, TopicEnds, event_of, key_of
 from strait.waiting import unix_ms
 from strait_airflow import hours as module
@@ -46,6 +46,10 @@ class Hours:
 
     def __init__(self) -> None:
         self.until, self.away, self.reports_late = NOW, False, 0
+        self.pending: int | None = None
+        """Start of the first hour whose offsets on the destination are not known yet."""
+
+        self.pending_calls = 1_000
 
     def complete(self, _: Any, next_ms: Mapping[str, int], now_ms: int) -> dict[str, list[int]]:
         if self.away:
@@ -57,7 +61,11 @@ class Hours:
         return {ORDERS: found} if found else {}
 
     def events(self, _: Any, __: str, starts: list[int], ___: Any) -> Iterator[dict[str, Any]]:
-        return (event_of(start, TopicEnds("id", {0: 5}), {0: 5}, None) for start in starts)
+        for start in starts:
+            if start == self.pending and self.pending_calls:
+                self.pending_calls -= 1
+                raise OffsetsPending("b", "not yet")
+            yield event_of(start, TopicEnds("id", {0: 5}), {0: 5}, None)
 
 
 class Link:
@@ -168,6 +176,21 @@ def test_slots_that_have_not_reported_yet_are_waited_for_and_the_watch_wakes_the
     hours.reports_late = 1_000
     assert link.run() == []
     assert dict(Acted.of(link.store[ACTED]).seen) == {}
+
+
+def test_an_hour_whose_offsets_are_not_known_yet_is_asked_for_again_and_those_before_it_are_given(link, hours):
+    hours.pending, hours.pending_calls = NOW - HOUR_MS, 1
+    assert link.run() == before(3), "a report is waited for, for some seconds"
+    link.store.clear()
+    link.events.clear()
+    link.store[ACTED] = Acted(seen={"hours": "orders/1"}).data()
+    hours.pending_calls = 1_000
+    assert link.run() == before(3)[:2]
+    assert dict(Acted.of(link.store[ACTED]).seen) == {}, "the watch wakes the DAG again"
+    assert next_hours(link.store[GIVEN])[ORDERS].expected == hours.pending
+    assert link.run() == []
+    hours.pending = None
+    assert link.run() == before(1)
 
 
 def test_the_watch_knows_the_next_hour_as_soon_as_a_run_has_given_one(link):

@@ -13,8 +13,8 @@ from typing import Self
 
 from strait.config.route_names import is_route, place_of, topic_of
 from strait.config.validation import did_you_mean
-from strait.consumer_groups.translating import Known, lowest_of_routes, translation, untouched_routes
-from strait.errors import ConfigError
+from strait.consumer_groups.translating import Known, lowest_of_routes, pending, translation, untouched_routes
+from strait.errors import ConfigError, OffsetsPending
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.state.link_handle import ConfiguredLink, LinkHandle, Side
@@ -70,6 +70,22 @@ class Offsets:
         """Return the destination's offset for each committed offset of a source partition, in the order given; of a topic
         that is divided, one for each route."""
         return self._translate(committed, reverse=False)
+
+    def replicated(self, ends: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
+        """Return `to_destination` of source offsets up to which slots have reported everything as replicated.
+
+        A result without an offset is final: the rebuilt map does not have it, or there are no replicated records.
+
+        Raises (besides):
+            OffsetsPending: a report or a log end is missing; a later call has it.
+        """
+        found = self._translated(ends, reverse=False)
+        for one, known in found:
+            if why := pending(one, known):
+                place = TopicPartition(one.topic, one.partition)
+                cluster = self._link.destination.name
+                raise OffsetsPending(cluster, f"translating offset {one.offset} of {place} of the source: {why}")
+        return [one for one, _ in found]
 
     def to_source(self, committed: Iterable[tuple[TopicPartition, int]]) -> list[Translation]:
         """Return the source's offset for each committed offset of a destination partition, in the order given."""
@@ -138,13 +154,18 @@ class Offsets:
         return dict(sorted(found.items()))
 
     def _translate(self, committed: Iterable[tuple[TopicPartition, int]], *, reverse: bool) -> list[Translation]:
+        return [found for found, _ in self._translated(committed, reverse=reverse)]
+
+    def _translated(
+        self, committed: Iterable[tuple[TopicPartition, int]], *, reverse: bool
+    ) -> list[tuple[Translation, Known]]:
         committed = list(committed)
         known = self.known({place for place, _ in committed}, reverse=reverse)
         routes: dict[TopicPartition, list[TopicPartition]] = {}
         for name in sorted(known):
             routes.setdefault(place_of(name), []).append(name)
         return [
-            translation(name, offset, known[name], reverse=reverse)
+            (translation(name, offset, known[name], reverse=reverse), known[name])
             for place, offset in committed
             for name in ([place] if place in known else routes[place])
         ]

@@ -74,6 +74,19 @@ def translation(place: TopicPartition, offset: int, known: Known, *, reverse: bo
     return made
 
 
+def pending(found: Translation, known: Known) -> str:
+    """Return why the translation of an offset that slots have reported as replicated is not final; "" if it is.
+
+    A log end or a report may be missing for some seconds, as during a leader election or after a plan was published. A result
+    at the log's end is final although it is `Fit.AHEAD`: the destination has lost the records after it, or has all of them.
+    """
+    if known.doubt:
+        return known.doubt
+    if found.fit != Fit.AHEAD or found.to_offset is None or known.translator is None:
+        return ""
+    return found.detail if found.to_offset < known.translator.log_end else ""
+
+
 def untouched_routes(committed: Collection[TopicPartition], sources: Mapping[str, str]) -> list[TopicPartition]:
     """Return the destination partitions in which a group has committed nothing, of routes of source partitions of which it has
     committed an offset on another route. ``sources``: as in `lowest_of_routes`."""

@@ -16,12 +16,14 @@ from strait.planning.status.complete_hours import (
     complete_hours,
     due_hours,
     event_of,
+    first_offsets,
     following,
     key_of,
 )
 from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import PlannedTopic
+from strait.state.translation import Fit, Translation
 from strait.text import utc
 from strait.waiting import unix_ms
 
@@ -72,16 +74,23 @@ class LinkHours:
             starts: as `complete` returned them.
             before: the newest hour that had an event; None: there is none.
 
+        An offset on the destination is null only if it stays unknown.
+
         Raises:
+            OffsetsPending: an offset of the next hour on the destination is not known yet; a later call has it.
             ClusterUnavailable, NotAuthorized, StateError
         """
         planned = _planned(state)[topic]
-        before = before or self._before(topic, starts[0])
         with Offsets(self._link) as offsets:
+            before = before or self._before(offsets, topic, starts[0])
             for start in starts:
                 ends = following(before, self._ends[topic, start])
-                places = [(TopicPartition(topic, number), end) for number, end in sorted(ends.ends.items())]
-                found = {one.partition: one.to_offset for one in offsets.to_destination(places)}
+                before = _with_starts(offsets, topic, before, ends)
+                firsts = first_offsets(ends, before)
+                found = {
+                    one.partition: _end(one, firsts[one.partition])
+                    for one in offsets.replicated(_places(topic, ends.ends))
+                }
                 yield {
                     "link": self._link.name,
                     "topic": topic,
@@ -91,7 +100,7 @@ class LinkHours:
                 }
                 before = Told(start, ends, found)
 
-    def _before(self, topic: str, start_ms: int) -> Told:
+    def _before(self, offsets: Offsets, topic: str, start_ms: int) -> Told:
         """Return the ends of the hour before the first one of a topic."""
         first = start_ms - HOUR_MS
         admin = self._link.admin("source")
@@ -99,9 +108,9 @@ class LinkHours:
         places = [TopicPartition(topic, number) for number in known.ends]
         passed_ms = start_ms + 1000 * self._settings.lateness_seconds
         found = ends_before(admin, places, passed_ms, unix_ms())
-        with Offsets(self._link) as offsets:
-            there = {one.partition: one.to_offset for one in offsets.to_destination(sorted(found.items()))}
-        return Told(first, TopicEnds(known.source_id, {place.partition: end for place, end in found.items()}), there)
+        ends = {place.partition: end for place, end in found.items()}
+        there = {one.partition: _end(one, 0) for one in offsets.replicated(_places(topic, ends))}
+        return Told(first, TopicEnds(known.source_id, ends), there)
 
     def _look_up(self, wanted: Collection[tuple[str, int]], planned: Mapping[str, PlannedTopic], now_ms: int) -> None:
         """Query the ends of hours that are not known, or were those of another topic of the same name."""
@@ -127,6 +136,31 @@ class LinkHours:
     def _forget(self, due: Mapping[str, Sequence[int]]) -> None:
         wanted = {(topic, start) for topic, starts in due.items() for start in starts}
         self._ends = {known: ends for known, ends in self._ends.items() if known in wanted}
+
+
+def _with_starts(offsets: Offsets, topic: str, before: Told, ends: TopicEnds) -> Told:
+    """Return the hour before with those of its ends on the destination that were unknown then and are known now."""
+    if before.ends.source_id != ends.source_id:
+        return before
+    unknown = {
+        number: before.ends.ends[number]
+        for number, there in before.there.items()
+        if there is None and number in ends.ends and number in before.ends.ends
+    }
+    if not unknown:
+        return before
+    found = {one.partition: one.to_offset for one in offsets.replicated(_places(topic, unknown))}
+    return before._replace(there={**before.there, **found})
+
+
+def _end(found: Translation, first: int | None) -> int | None:
+    """Return the end of an hour in a partition of the destination. While no record of the partition is replicated, as if a
+    filter has omitted all, hours that start with its first record end with it too: none of them has a record there."""
+    return first if found.fit == Fit.NOT_REPLICATED and first == 0 else found.to_offset
+
+
+def _places(topic: str, offsets: Mapping[int, int]) -> list[tuple[TopicPartition, int]]:
+    return [(TopicPartition(topic, number), offset) for number, offset in sorted(offsets.items())]
 
 
 def hours_text(complete: Mapping[str, Sequence[int]]) -> str:

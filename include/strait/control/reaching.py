@@ -114,7 +114,12 @@ class Reaching:
         return progress_text(self._ends, rows)
 
     def result(self) -> Reached:
-        """Return the offsets of the moment on both clusters, once `look` has found nothing missing."""
+        """Return the offsets of the moment on both clusters, once `look` has found nothing missing.
+
+        Raises:
+            OffsetsPending: those of the destination cannot be determined yet; a later call has them.
+            ClusterUnavailable, NotAuthorized, StateError
+        """
         assert self._ends is not None
         copies = {topic.source: topic.destination for plan in self._state.plans.values() for topic in plan.topics}
         planned = {
@@ -124,7 +129,7 @@ class Reaching:
             if is_meant(place.topic, name)
         }
         with Offsets(self._link) as offsets:
-            found = offsets.to_destination(planned.items())
+            found = offsets.replicated(planned.items())
         there = {TopicPartition(item.to_topic, item.partition): item.to_offset for item in found}
         names = {topic: copies[topic] for topic in sorted({place.topic for place in planned})}
         return Reached(self._link.name, self._ends, names, there)

@@ -102,7 +102,7 @@ class Translator:
         self._source = SourceLog(begun, self._written, compacted=compacted)
         self._log = SharedLog(begun, log_end) if shared else OwnLog(begun)
         self._unknown = unknown_stretches(begun, lambda records: self._source.after(records).number)
-        self._log_end = log_end
+        self.log_end = log_end
         self.position = max(position, self._source.after(self._written).number)
 
     def last_record(self) -> tuple[int, int] | None:
@@ -123,8 +123,8 @@ class Translator:
                 return Translated(self._log.after(stretch.end).number, Fit.UNKNOWN)
         records = self._source.records_before(offset)
         result = self._log.after(min(records.number, self._written))
-        if 0 <= self._log_end < result.number:
-            return Translated(self._log_end, Fit.AHEAD)  # the destination has lost acknowledged records
+        if 0 <= self.log_end < result.number:
+            return Translated(self.log_end, Fit.AHEAD)  # the destination has lost acknowledged records
         if offset < self._source.first:
             return Translated(result.number, Fit.BEFORE_START)
         if offset > self.position:

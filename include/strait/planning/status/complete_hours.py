@@ -107,6 +107,14 @@ def following(before: Told | None, ends: TopicEnds) -> TopicEnds:
     return ends._replace(ends={number: max(end, before.ends.ends.get(number, 0)) for number, end in ends.ends.items()})
 
 
+def first_offsets(ends: TopicEnds, before: Told | None) -> dict[int, int | None]:
+    """Return partition -> the offset of the first record of an hour on the destination; None: unknown. See `event_of`."""
+    same = before if before is not None and before.ends.source_id == ends.source_id else None
+    new = None if before is not None and same is None else 0  # its records may follow those of the topic before
+    known = {} if same is None else {number: same.there.get(number) for number in same.ends.ends}
+    return {number: known.get(number, new) for number in ends.ends}
+
+
 def event_of(start_ms: int, ends: TopicEnds, there: Mapping[int, int | None], before: Told | None) -> dict[str, Any]:
     """Return the facts of one hour: `source` and `destination`, partition -> the offsets of the first record of the hour and
     of the first one after it; null: unknown.
@@ -120,17 +128,13 @@ def event_of(start_ms: int, ends: TopicEnds, there: Mapping[int, int | None], be
     same = before if before is not None and before.ends.source_id == ends.source_id else None
     created_again = before is not None and same is None
     first = {} if same is None else same.ends.ends
-    there_first = {} if same is None else same.there
-    there_new = None if created_again else 0  # its records may follow those of the topic before
+    there_first = first_offsets(ends, before)
     return {
         "hour": key_of(start_ms),
         "source_id": ends.source_id,
         "created_again": created_again,
         "source": {str(number): [first.get(number, 0), end] for number, end in sorted(ends.ends.items())},
-        "destination": {
-            str(number): [there_first.get(number, None if number in first else there_new), there.get(number)]
-            for number in sorted(ends.ends)
-        },
+        "destination": {str(number): [there_first[number], there.get(number)] for number in sorted(ends.ends)},
     }
 
 
