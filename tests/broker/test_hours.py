@@ -64,6 +64,14 @@ class Scene:
             found = self.hours.complete(state, {self.topic: next_ms}, now_ms).get(self.topic, [])
         return [key_of(start)[11:16] for start in found]
 
+    def is_followed(self) -> bool:
+        """Whether every slot that reports follows the newest plan."""
+        with self.link.state("plan", "reports") as state:
+            state.catch_up()
+            return {state.plans[group].version for (group, _), parts in state.reports.items() for report in parts} == {
+                report.plan_version for parts in state.reports.values() for report in parts
+            }
+
     def wait(self, next_ms: int, hours: int, now_ms: int = NOW_MS) -> None:
         eventually(lambda: len(self.complete(next_ms, now_ms)) == hours, what=f"{hours} complete hours")
 
@@ -103,6 +111,7 @@ def test_what_is_paused_is_waited_for_and_then_all_hours_follow(scene):
     with scene.replicating():
         scene.wait(NINE, 6)
         pause(scene.link, Scope(scene.topic), by="ann", reason="")
+        eventually(scene.is_followed, what="the slot follows the pause")
         scene.hours = LinkHours(scene.link)
         scene.write(NINE + 2 * HOUR_MS + 2 * MINUTE_MS)
         eventually(lambda: len(scene.complete(NINE)) == 2, what="the hours before the record that is not replicated")
