@@ -59,36 +59,55 @@ def packing(
     ]
     # A packed segment describes all records from its start on, so it starts after the gaps that others hold.
     known_from = max((run.sequence_base for run in (*begun, newest) if run.after_unknown), default=0)
-    floor = max(map(_last_of_full, begun), default=-1)
-    first = max(known_from, floor + 1)
-    older = [run for run in begun if run.sequence_base >= first and _last_of_full(run) < 0]
+    full = [run for run in begun if _extent(run).is_full]
+    first = max([known_from, *(_extent(run).last + 1 for run in full)])
+    older = [run for run in begun if run.sequence_base >= first and not _extent(run).is_full]
     if len(older) < PACK_RUNS:
         return [newest], ()
-    steps = _merged([_steps(run) for run in (*older, newest)]).within(older[0].sequence_base, end)
+    # A full segment may end inside another one, whose later gaps are to be packed now.
+    astride = [
+        run
+        for run in begun
+        if run.sequence_base < first <= _extent(run).last and not (_extent(run).is_full or run.after_unknown)
+    ]
+    start = older[0].sequence_base
+    steps = _merged([_steps(run) for run in (*older, *astride, newest)]).within(start, end)
     if len(steps.starts) > PACKED_GAPS + 1 and shared:
         return [newest], ()
-    if not all(_agree(_steps(run).within(0, end), steps) for run in older):
+    if not all(_agree(_steps(run).within(start, end), steps) for run in (*older, *astride)):
         return [newest], ()  # the source is being compacted; the checkpoint shows which is correct
     cuts = [*range(0, len(steps.starts), PACKED_GAPS + 1), len(steps.starts)]
     packed = [_segment(newest, steps, first, behind) for first, behind in pairwise(cuts)]
     after_unknown = any(run.after_unknown for run in older)
     packed[0] = packed[0].model_copy(update={"after_unknown": after_unknown})
     keys = {run_key(one) for one in packed}
-    behind = [run for run in older if _steps(run).starts[-1] < end]
-    return packed, [run for run in behind if run_key(run) not in keys]
+    behind = [*older, *(run for run in astride if _is_within(run, start, full))]
+    return packed, [run for run in behind if _extent(run).last < end and run_key(run) not in keys]
 
 
-_LAST_OF_FULL: WeakKeyDictionary[OffsetMapping, int] = WeakKeyDictionary()
+class _Extent(NamedTuple):
+    """Number of the record at a segment's last gap, or its base; and whether the segment is not packed again."""
+
+    last: int
+    is_full: bool
+
+
+_EXTENTS: WeakKeyDictionary[OffsetMapping, _Extent] = WeakKeyDictionary()
 """Of the segments that checkpoints have looked at: each minute all of a partition's are, and unpacking one takes a millisecond."""
 
 
-def _last_of_full(run: OffsetMapping) -> int:
-    """Return the number of the record at a segment's last gap if it is not packed again; -1: it is."""
-    last = _LAST_OF_FULL.get(run)
-    if last is None:
+def _extent(run: OffsetMapping) -> _Extent:
+    found = _EXTENTS.get(run)
+    if found is None:
         is_full = len(run.gaps) >= PACKED_CHARACTERS or gap_count(run) >= PACKED_GAPS
-        last = _LAST_OF_FULL[run] = int(_steps(run).starts[-1]) if is_full else -1
-    return last
+        found = _EXTENTS[run] = _Extent(int(_steps(run).starts[-1]), is_full)
+    return found
+
+
+def _is_within(run: OffsetMapping, behind: int, full: Sequence[OffsetMapping]) -> bool:
+    """Return whether full segments have exactly the gaps of a segment before record number ``behind``."""
+    there = [_steps(one) for one in full if one.sequence_base <= run.sequence_base <= _extent(one).last]
+    return bool(there) and _agree(_steps(run).within(0, behind), _merged(there))
 
 
 def _steps(run: OffsetMapping) -> _Steps:
@@ -111,7 +130,9 @@ def _merged(all_steps: Iterable[_Steps]) -> _Steps:
 
 
 def _agree(own: _Steps, merged: _Steps) -> bool:
-    """Return whether a segment, up to its last gap, agrees exactly with all segments together."""
+    """Return whether a segment, from its first to its last gap, agrees exactly with all segments together."""
+    if not len(own.starts):
+        return True
     between = merged.within(int(own.starts[0]), int(own.starts[-1]) + 1)
     return bool(np.all(own.at(between.starts) == between.shifts) and np.all(merged.at(own.starts) == own.shifts))
 

@@ -1,8 +1,10 @@
 """Segments before a checkpoint are packed into few, however many gaps they hold."""
 
 import random
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 import pytest
 
@@ -11,6 +13,7 @@ from strait.engine.packing import packing
 from strait.state.codec import run_key
 from strait.state.offset_map import Gap, gap_count, gaps_of, pack
 from strait.state.schema import OffsetMapping
+from strait.state.source_log import SourceLog
 from support.model.reports import plain_run
 
 
@@ -88,6 +91,26 @@ def test_gaps_of_a_full_segment_between_small_ones_stay_known(monkeypatch: pytes
         found = checked(sorted(known, key=lambda run: run.sequence_base), records)
         assert_told(found, gaps)
         assert full in found
+
+
+@pytest.mark.parametrize("ahead", [1, 30, 200])
+def test_gaps_of_a_segment_in_which_a_full_one_ends_stay_known(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments are written ahead of the checkpoints, by so many gaps, and a checkpoint confirms a part of one."""
+    monkeypatch.setattr(subject, "PACKED_GAPS", 100)
+    rng = random.Random(ahead)
+    every, gaps, records = words(range(0, 20_000, 2), 10)
+    known: list[OffsetMapping] = [every[0]]
+    end, rest = 0, every[1:]
+    while end < records:
+        end = min(records, end + rng.randrange(100, 700))
+        while rest and rest[0].sequence_base <= end + ahead:
+            known.append(rest.pop(0))
+        known = checked(known, end)
+        source = SourceLog(known, end, compacted=False)
+        for gap in gaps[: bisect_left(gaps, end, key=itemgetter(0))]:
+            assert source.records_before(gap.source) == (gap.sequence, True)
+    assert_told(known, gaps)
+    assert len(known) <= len(gaps) / 100 + subject.PACK_RUNS + 2, "no segment stays that others have taken over"
 
 
 def test_of_segments_that_contradict_each_other_none_is_packed() -> None:
