@@ -99,6 +99,27 @@ def test_a_link_without_state_topics_has_empty_state(cluster: Cluster, topic_nam
         assert (state.plans, state.runs, state.trouble) == ({}, {}, None)
 
 
+def test_state_topics_that_were_made_anew_are_read_from_their_start(
+    cluster: Cluster, link: str, reader: StateReader, writer: StateWriter
+) -> None:
+    """By another control plane or an operator, while a control plane waits for its next cycle."""
+    for version in range(1, 6):
+        publish(cluster, link, reader, plan(link).model_copy(update={"version": version}))
+    reader.catch_up()
+    assert (reader.plans["default"].version, {partition for _, partition in reader.runs}) == (5, {0})
+    admin, topics = Admin(cluster.client_properties, "b"), [naming.plan_topic(link), naming.map_topic(link)]
+    admin.delete_each(topics).or_raise()
+    eventually(lambda: not {*topics} & admin.observe({*topics}.__contains__).topics.keys(), what="they are deleted")
+    ensure_state_topics(admin, link, None)
+    writer.write_run(plain_run(partition=7))
+    assert writer.flush(30)
+    reader.catch_up()
+    assert (reader.plans, {partition for _, partition in reader.runs}) == ({}, {7})
+    publish(cluster, link, reader, plan(link))
+    reader.catch_up()
+    assert reader.plans["default"].version == 1
+
+
 def test_state_topics_that_are_made_later_are_found(cluster: Cluster, topic_name: str) -> None:
     with StateReader(cluster.client_properties, "b", topic_name) as state:
         state.catch_up()

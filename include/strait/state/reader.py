@@ -115,8 +115,12 @@ class StateReader(ReadState):
         self._require_cluster(timeout_seconds)
         if self._was_away:
             self._begin_again()
-        self._find_topics(timeout_seconds)
-        ends = {topic: self._end(topic, timeout_seconds) for topic in self._next}
+        ends = self._ends(timeout_seconds)
+        if shorter := [topic for topic, end in ends.items() if end < self._next[topic]]:
+            _LOGGER.warning("cluster %s: %s ends before what was read: read again", self._watch.cluster, shorter[0])
+            self._begin_again()
+            self._renew()  # librdkafka would wait forever for records of a recreated topic
+            ends = self._ends(timeout_seconds)
         self._read_to(ends, timeout_seconds, is_over or (lambda: False))
         self._rest()
         if not self._some_partitions:
@@ -124,6 +128,12 @@ class StateReader(ReadState):
         error = self._view.trouble("plan", "map")
         if error:
             raise error
+
+    def _ends(self, timeout_seconds: float) -> dict[str, int]:
+        """Return the ends of the topics that exist. They never decrease, also not during a leader election (KIP-207), unless
+        a topic was recreated or has lost records."""
+        self._find_topics(timeout_seconds)
+        return {topic: self._end(topic, timeout_seconds) for topic in self._next}
 
     def _read_to(self, ends: Mapping[str, int], timeout_seconds: float, is_over: Callable[[], bool]) -> None:
         self._refused.clear()
@@ -156,7 +166,7 @@ class StateReader(ReadState):
         return time.monotonic() - self._seen_at > _AWAY_SECONDS
 
     def _begin_again(self) -> None:
-        """Start from scratch: records removed since the last poll may have left no tombstone in the topics."""
+        """Start from scratch: what was read may not be in the topics any more, without a tombstone there."""
         self._seen_at = time.monotonic()
         self._view = StateView(self._link, self._most_losses, self._view.keys)
         self._next.clear()
