@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, TypeVar
 from confluent_kafka import KafkaException, Producer
 
 from strait.config import naming
-from strait.errors import ClusterError, ClusterUnavailable, PlanConflict, StraitError
+from strait.errors import ClusterError, ClusterUnavailable, PlanConflict, StateError, StraitError
 from strait.kafka.clients import Watch, ask, make_producer
 from strait.kafka.verified import identify
 from strait.state.bounds import bound_of
-from strait.state.codec import encode
+from strait.state.codec import Unreadable, decode, encode
 from strait.state.reader import StateReader
 from strait.state.schema import Loss, LossAcknowledgement, OffsetMapping, Plan
 from strait.state.signing import Keys, Proof, with_key
@@ -140,11 +140,13 @@ class Publication:
 
         Raises:
             PlanConflict: the plans are based on another state than the current one, or another control plane took over.
+            StateError: no version of Strait could read a plan; nothing was published.
             ClusterUnavailable: nothing was published, or the response to the last request was lost; the next cycle
                 detects which.
         """
         for plan in plans:
             self._check_follows(plan)
+        encoded = [self._encoded(plan) for plan in plans]
         named = ", ".join(f"plan {plan.version} of group {plan.group}" for plan in plans)
         doing = f"publishing {named or 'where partitions begin'}"
         self.step(doing, lambda _: self._producer.begin_transaction())
@@ -159,8 +161,7 @@ class Publication:
             for loss in losses:
                 self._produce(doing, naming.losses_topic(self._link), *encode(loss))
             topic = naming.plan_topic(self._link)
-            for plan in plans:
-                key, value = encode(plan)
+            for plan, (key, value) in zip(plans, encoded, strict=True):
                 proof = Proof.PROVEN if vouched else self._reader.proofs.get(plan.group, Proof.PROVEN)
                 proof = Proof.LIMITED if plan.group in limited else proof
                 self._produce(doing, topic, key, value, headers=self._keys.signature(topic, key, value, proof))
@@ -174,6 +175,20 @@ class Publication:
                 self.step(doing, self._producer.abort_transaction)
             raise
         self._await_readable(plans)
+
+    def _encoded(self, plan: Plan) -> tuple[bytes, bytes]:
+        """Return a plan's key and value. Every control plane reads the plan before it replaces it, so a plan that none can
+        read would block the control of the link."""
+        key, value = encode(plan)
+        try:
+            decode(Plan, key, value)
+        except Unreadable as error:
+            raise StateError(
+                f"link {self._link}: publishing plan {plan.version} of group {plan.group}: no version of Strait could read "
+                f"it, so it was not written: {error}",
+                hint="the current plan stays active; report this as a defect of Strait",
+            ) from error
+        return key, value
 
     def _await_readable(self, plans: Sequence[Plan]) -> None:
         """Wait until the plans can be read.

@@ -166,6 +166,19 @@ def test_a_group_without_a_share_gets_little_when_it_copies_again_for_the_others
     assert dealt_anew(before, (topic,), 2).slot_shares == (0.025, 0.025)
 
 
+@pytest.mark.parametrize("slots", [9, 11, 18, 21])
+def test_the_last_slot_that_copies_gets_a_share_that_can_be_read(slots: int) -> None:
+    """Equal shares of 9 slots add up to 1.0000000000000002."""
+    (before,) = budgets_of(
+        topics(bytes_per_second=7), placed("a", "default", *range(slots)), {"default": slots}, {}, {}
+    )["default"]
+    assert sum(before.slot_shares) > 1
+    topic = PlannedTopic(source="a", destination="a", source_id="s", destination_id="d", slots=(0,))
+    after = dealt_anew(before, [topic], slots)
+    assert after.slot_shares == (1.0, *[0.0] * (slots - 1))
+    assert Budget(bytes_per_second=7, slot_shares=after.slot_shares) == after
+
+
 PLACES = st.dictionaries(
     st.builds(TopicPartition, st.sampled_from(["gold", "a", "b"]), st.integers(0, 5)),
     st.one_of(

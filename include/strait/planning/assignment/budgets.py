@@ -138,7 +138,8 @@ def dealt_anew(budget: Budget, topics: Sequence[PlannedTopic], slots: int) -> Bu
                 if slot is not None:
                     counts[slot] += 1
     total = sum(counts)
-    shares = tuple(group * (count / total if total else 1 / slots) for count in counts)
+    # The sum of shares that are all of the budget may exceed 1 by a rounding error, and no reader accepts such a share.
+    shares = tuple(min(1.0, group * (count / total if total else 1 / slots)) for count in counts)
     return budget.model_copy(update={"slot_shares": shares})
 
 
