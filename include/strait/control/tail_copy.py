@@ -94,7 +94,6 @@ class _Copying:
     def _publish(self, number: int, to_offset: int, records: Sequence[CopiedRecord]) -> None:
         now_ms = unix_ms()
         change = passed_over(self._runs, self._one.part.written, to_offset, now_ms, self._end)
-        self._publication.renew()
         losses = [self._loss(to_offset, len(records), now_ms)] if to_offset > self._at else []
         self._publication.publish((), change.written, losses, change.forgotten, records)
         self._runs = sorted(change.runs, key=lambda run: run.sequence_base)

@@ -106,7 +106,8 @@ class CopiedRecord(NamedTuple):
 
 
 class Publication:
-    """One opportunity to publish. No transaction is open before `publish`, and none stays open after it."""
+    """One opportunity to publish. No transaction is open before `publish`, and none stays open after it. The time limit
+    starts again with each call of `publish`."""
 
     def __init__(
         self, producer: Producer, watch: Watch, reader: StateReader, link: str, keys: Keys, deadline: float
@@ -147,6 +148,7 @@ class Publication:
         for plan in plans:
             self._check_follows(plan)
         encoded = [self._encoded(plan) for plan in plans]
+        self._deadline = time.monotonic() + _SECONDS  # the caller may have used up the time by its own requests
         named = ", ".join(f"plan {plan.version} of group {plan.group}" for plan in plans)
         doing = f"publishing {named or 'where partitions begin'}"
         self.step(doing, lambda _: self._producer.begin_transaction())
@@ -206,10 +208,6 @@ class Publication:
     def _sees(self, plan: Plan) -> bool:
         found = self._reader.plans.get(plan.group)
         return found is not None and found.version >= plan.version
-
-    def renew(self) -> None:
-        """Extend the time limit, before one of many transactions."""
-        self._deadline = time.monotonic() + _SECONDS
 
     def step(self, doing: str, call: Callable[[float], None]) -> None:
         """Run one step of the protocol, and retry it while librdkafka reports a retriable error."""

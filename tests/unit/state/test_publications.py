@@ -96,3 +96,12 @@ def test_a_plan_is_written_with_its_first_runs_in_one_transaction() -> None:
     publication(producer).publish([plan()], [first_run(0)])
     assert producer.calls == ["begin", "commit"]
     assert [topic for topic, _, _ in producer.records] == [naming.map_topic("l"), naming.plan_topic("l")]
+
+
+def test_deciding_takes_nothing_from_the_time_to_publish() -> None:
+    """The queue of librdkafka holds 100,000 records: a first plan may have more partitions than that."""
+    producer = Producer(room=3)
+    overdue = publication(producer, seconds=-1.0)
+    overdue.publish([plan()], [first_run(number) for number in range(10)])
+    assert producer.calls == ["begin", "commit"]
+    assert len(producer.records) == 11

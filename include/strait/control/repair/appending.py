@@ -105,6 +105,5 @@ class _Appending:
         self._end += len(chunk) + 1  # and the transaction's marker
         offset = self._point.offset or 0
         change = passed_over(self._runs, self._point.written, offset, unix_ms(), self._end)
-        self._publication.renew()
         self._publication.publish((), change.written, (), change.forgotten, written)
         self._runs = sorted(change.runs, key=lambda run: run.sequence_base)
