@@ -47,7 +47,9 @@ _V = 1
 _SHOWN = 200  # maximum characters of foreign text in an error
 _KEY_BYTES = 8_000  # a few names of at most 249 characters, and an application's of 2,000
 _OURS = b'{"v":%d,' % _V
-_ROW = re.compile(rb'"topic":"([a-zA-Z0-9._-]{1,249})","partition":([0-9]{1,10}),')
+_ROW = re.compile(
+    rb'"topic":"([^"\\]{1,600})","partition":([0-9]{1,10}),'
+)  # two topics' names and an arrow, for a route
 Value = TypeVar(
     "Value",
     Plan,

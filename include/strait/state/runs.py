@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from strait.config.route_names import ARROW
 from strait.state.codec import Unreadable, decode, decode_key, encode_key
 from strait.state.keys import RunKey
 from strait.state.schema import OffsetMapping
@@ -16,7 +17,8 @@ Where = tuple[str, int]
 
 _BASE = b',"sequence_base":'
 _NUMBER = rb"(?:0|[1-9]\d{0,17})"
-_SHAPES: Mapping[Any, bytes] = {int: rb"-?" + _NUMBER, str: rb'"[ !#-\[\]-~]*"', bool: rb"(?:true|false)"}
+_TEXT = rb'"[ !#-\[\]-~]*(?:%s[ !#-\[\]-~]*)?"' % ARROW.encode()  # with an arrow, it is the name of a route
+_SHAPES: Mapping[Any, bytes] = {int: rb"-?" + _NUMBER, str: _TEXT, bool: rb"(?:true|false)"}
 
 
 def _shape(name: str) -> bytes:

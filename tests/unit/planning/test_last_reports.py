@@ -1,6 +1,6 @@
 """The last reports about each partition, found in a day of them: the same as if all were decoded, and few are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -8,6 +8,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strait.config.route_names import route_name
 from strait.control import report_history
 from strait.control.failover.last_words import read_last_words
 from strait.model import TopicPartition
@@ -20,19 +21,25 @@ from strait.state.schema import Plan, PlannedTopic
 from strait.waiting import unix_ms
 
 DAY_SECONDS = 86_400
-TOPIC = PlannedTopic(source="t.1", destination="t.1", source_id="i", destination_id="j", slots=(0,) * 12)
-PLANS = {
-    "default": Plan(link="l", group="default", version=1, producer_id=1, slots=1, topics=(TOPIC,), published_at_ms=0)
-}
+
+
+def plans(source: str, destination: str) -> dict[str, Plan]:
+    ids = {"source_id": "i", "destination_id": "j"}
+    topic = PlannedTopic(source=source, destination=destination, slots=(0,) * 12, **ids)
+    made = Plan(link="l", group="default", version=1, producer_id=1, slots=1, topics=(topic,), published_at_ms=0)
+    return {"default": made}
+
+
+PLANS = plans("t.1", "t.1")
 
 Written = tuple[int, bytes, bytes]
 
 
-def row(partition: int, at_ms: int, state: str, position: int, end: int) -> PartitionReport:
+def row(partition: int, at_ms: int, state: str, position: int, end: int, topic: str = "t.1") -> PartitionReport:
     figures: dict[str, Any] = dict.fromkeys(("lag_records", "lag_seconds", "records", "bytes"), 0)
     reason = "paused" if state == "waiting" else None
     return PartitionReport(
-        topic="t.1", partition=partition, state=state, reason=reason, position=position, end=end, at_ms=at_ms, **figures
+        topic=topic, partition=partition, state=state, reason=reason, position=position, end=end, at_ms=at_ms, **figures
     )  # fmt: skip
 
 
@@ -47,7 +54,9 @@ def groups(at_ms: int) -> Written:
     return (at_ms, *encode(report))
 
 
-def last_words(topic: Sequence[Written], *, sync: bool = False) -> tuple[LastWords, GroupSyncReport | None, int]:
+def last_words(
+    topic: Sequence[Written], *, sync: bool = False, planned: Mapping[str, Plan] = PLANS
+) -> tuple[LastWords, GroupSyncReport | None, int]:
     """As a failover reads them; and how many records were decoded."""
     decoded = []
 
@@ -67,7 +76,7 @@ def last_words(topic: Sequence[Written], *, sync: bool = False) -> tuple[LastWor
         patch.object(report_history, "read_topic", read_topic),
         patch.object(report_history, "decode_report", decode),
     ):
-        return *read_last_words(link, PLANS), len(decoded)
+        return *read_last_words(link, planned), len(decoded)
 
 
 OFFSETS = st.integers(-1, 99)
@@ -101,6 +110,13 @@ def test_a_partition_that_nobody_reported_has_few_records_decoded() -> None:
         found, _, decoded = last_words(topic)
     assert (found[heard].known, found[unheard].known) == (True, False)
     assert decoded <= 20, "partition 1 or 10 was taken for 11"
+
+
+def test_those_of_a_route_are_found_under_its_name() -> None:
+    now_ms, route = unix_ms(), route_name("customers", "customers_" + "x" * 239)
+    rows = [row(number, now_ms, "caught_up", 7, 7, topic=route) for number in range(12)]
+    found, _, _ = last_words([written(now_ms - 1000, *rows)], planned=plans(route, "customers_big"))
+    assert all(found[TopicPartition(route, number)].known for number in range(12))
 
 
 def test_the_newest_report_about_groups_is_found_however_old() -> None:

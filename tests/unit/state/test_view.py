@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strait.config.route_names import route_name
 from strait.state import runs as runs_module
 from strait.state.codec import decode, encode, encode_key, run_key
 from strait.state.runs import PLAIN
@@ -116,6 +117,7 @@ def test_no_bytes_at_all_can_break_the_view(key: bytes | None, value: bytes, kin
 @given(
     st.builds(
         run,
+        topic=st.sampled_from(["t", route_name("customers", "customers_big")]),
         sequence_base=st.integers(0, 1 << 50),
         partition=st.integers(0, 99),
         source_epoch=st.integers(-1, 9),
