@@ -101,6 +101,12 @@ class PlannedTopic(Record):
     unbegun: tuple[Offset, ...] | None = Field(
         None, description="Partitions that have had no first run; None: not known, in plans of older versions."
     )
+    added: tuple[Offset, ...] = Field(
+        (),
+        description="Those of `unbegun` that were added to the topic after the link had begun to copy it: they start at their "
+        "first record. Written only if there are any: older versions cannot read it.",
+        exclude_if=not_,
+    )
     lost: tuple[LostRuns, ...] = Field((), description="Partitions whose runs the map has lost.")
 
 
@@ -112,6 +118,7 @@ class LeftTopic(Record):
     destination_id: str
     partitions: int = Field(ge=0, description="How many it had.")
     unbegun: tuple[Offset, ...] = ()
+    added: tuple[Offset, ...] = Field((), description="As in `PlannedTopic`.", exclude_if=not_)
     lost: tuple[LostRuns, ...] = ()
 
 

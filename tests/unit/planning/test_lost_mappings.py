@@ -16,6 +16,7 @@ from strait.planning.plan.pauses import edited
 from strait.planning.plan.planner import Proposal, Runs, Survey, compose, survey
 from strait.planning.topics.start_offsets import StartOffsets
 from strait.reasons import Reason
+from strait.state.codec import decode, encode
 from strait.state.schema import OffsetMapping, Pause, Plan
 
 NO_RUNS: Runs = {}
@@ -204,6 +205,55 @@ def test_a_topic_that_could_not_begin_at_once_still_begins_where_its_rule_says()
     world = World({"orders": 2})
     assert world.cycle(link(start="latest"), leaderless=True).new == {}
     assert {new.fresh.begin for new in world.look(link(start="latest")).new.values()} == {"latest"}
+
+
+def begins(world: World, settings: Link) -> dict[int, Any]:
+    """Partition of `orders` that is new -> its start."""
+    return {place.partition: new.fresh.begin for place, new in world.look(settings).new.items()}
+
+
+def test_a_partition_that_could_not_begin_with_its_topic_begins_where_its_rule_says() -> None:
+    """It had no leader, or was paused; the others have begun meanwhile."""
+    settings, paused = link(start="latest"), Pause(topic="orders", partition=2, by="ann", at_ms=1)
+    world = World({"orders": 3})
+    assert [place.partition for place in world.cycle(settings, pauses=(paused,)).new] == [0, 1]
+    assert begins(world, settings) == {2: "latest"}
+    world.cycle(settings, leaderless=True)
+    assert begins(world, settings) == {2: "latest"}
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_partition_that_was_added_begins_at_its_first_record_however_long_it_waits(gone: bool) -> None:
+    settings = link(start="latest")
+    world = World({"orders": 3, "clicks": 1})
+    paused = Pause(topic="orders", partition=2, by="ann", at_ms=1)
+    world.cycle(settings, pauses=(paused,))
+    world.source, world.destination = (cluster(name, {"orders": 4, "clicks": 1}) for name in "ab")
+    assert begins(world, settings) == {2: "latest", 3: "earliest"}
+    for _ in range(2):
+        world.cycle(settings, leaderless=True)
+        assert begins(world, settings) == {2: "latest", 3: "earliest"}
+    if gone:
+        facts = world.hide("orders")
+        for _ in range(2):
+            world.cycle(settings)
+        world.show(facts)
+        assert begins(world, settings) == {2: "latest", 3: "earliest"}
+    world.cycle(settings)
+    assert world.plan is not None
+    assert {topic.added for topic in world.plan.topics} == {()}
+
+
+def test_only_a_plan_with_an_added_partition_that_waits_needs_this_version() -> None:
+    world = begun({"orders": 2})
+    assert world.plan is not None
+    assert b"added" not in encode(world.plan)[1]
+    world.source, world.destination = (cluster(name, {"orders": 3}) for name in "ab")
+    world.cycle(link(), leaderless=True)
+    assert [topic.added for topic in world.plan.topics] == [(2,)]
+    assert decode(Plan, *encode(world.plan)) == world.plan
+    world.cycle(link())
+    assert b"added" not in encode(world.plan)[1]
 
 
 def test_a_topic_that_never_began_and_is_gone_is_forgotten_at_once() -> None:

@@ -43,7 +43,8 @@ def propose(
     runs: Runs | None = None,
     refused: dict[str, str] | None = None,
 ) -> Proposal:
-    found = survey("a-to-b", settings, source, destination, runs or {}, refused)
+    plans = [] if previous is None else [previous]
+    found = survey("a-to-b", settings, source, destination, runs or {}, refused, plans)
     starts = StartOffsets(dict.fromkeys(found.new, 100), dict.fromkeys((new.target for new in found.new.values()), 7))
     return compose(settings, found, starts, {} if previous is None else {"default": previous}, stopped=False)
 

@@ -31,6 +31,7 @@ def topics_of_groups(
     for pair in pairs:
         topic, count = pair.source.topic, pair.source.partitions
         without = begun.without_runs(topic, count, started)
+        unbegun = tuple(number for number, lost in without.items() if not lost)
         slots: dict[str, list[int | None]] = {}
         for number, place in places.get(topic, ()):
             slots.setdefault(place.group, [None] * count)[number] = place.slot
@@ -45,7 +46,8 @@ def topics_of_groups(
                     destination_id=pair.destination.topic_id,
                     slots=tuple(of_group),
                     policy=policies[topic],
-                    unbegun=tuple(number for number, lost in without.items() if not lost),
+                    unbegun=unbegun,
+                    added=tuple(number for number in unbegun if begun.joins(TopicPartition(topic, number))),
                     lost=begun.lost_runs(topic, [number for number, lost in without.items() if lost]),
                 )
             )

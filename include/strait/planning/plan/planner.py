@@ -214,15 +214,13 @@ def survey(
         start = start_of(link, pair.source.topic)
         policy = unapproved.policy(pair.source.topic, topic_policy(link, pair.source, pair.destination))
         policies[pair.source.topic] = policy
-        joins = pair.source.topic in begun.topics
         if (unfit := untransformed(pair, begun, policy)) is not None:
             halted |= {TopicPartition(pair.source.topic, number): unfit for number in range(pair.fit)}
             continue
         for number in range(pair.fit):
             partition = TopicPartition(pair.source.topic, number)
-            verdict, decision = judge_decided(
-                pair, number, begun, policy, start_at(start, number, joins=joins), decisions
-            )
+            at = start_at(start, number, joins=begun.joins(partition))
+            verdict, decision = judge_decided(pair, number, begun, policy, at, decisions)
             if decision is not None:
                 decided[pair.source.topic] = decision
             match verdict:

@@ -33,12 +33,14 @@ class Target(NamedTuple):
 
 class Copied(NamedTuple):
     """A topic that was replicated: its destination topic; its first ``partitions`` partitions, without those that never
-    started (``unbegun``); and the destination topics of partitions whose segments are lost."""
+    started (``unbegun``); the destination topics of partitions whose segments are lost; and those of ``unbegun`` that were
+    added after others had started."""
 
     target: Target
     partitions: int
     unbegun: frozenset[int]
     lost: Mapping[int, Target]
+    added: frozenset[int] = frozenset()
 
     @property
     def anything(self) -> bool:
@@ -89,6 +91,15 @@ class Begun:
         for topic, destination in self.destinations(self.topics).items():
             found.setdefault(destination, set()).add(topic)
         return found
+
+    def joins(self, partition: TopicPartition) -> bool:
+        """Return whether the partition was added to a topic that the link already replicated, rather than waiting since
+        the topic started, such as for a leader. If no plan has had the topic, as after a move from another tool, that is
+        unknown, and True: no record is skipped."""
+        if partition.topic not in self.topics:
+            return False
+        topic = self.copied.get(partition.topic)
+        return topic is None or partition.partition >= topic.partitions or partition.partition in topic.added
 
     def lost(self, partition: TopicPartition) -> bool:
         """Return whether the partition was replicated, and the map has no segment of it."""
@@ -167,6 +178,7 @@ def left_after(begun: Begun, planned: Collection[str], forgotten: Collection[str
                 destination_id=topic.target.topic_id,
                 partitions=topic.partitions,
                 unbegun=tuple(sorted(topic.unbegun)),
+                added=tuple(sorted(topic.added)),
                 lost=begun.lost_runs(name, lost) if lost else (),
             )
         )
@@ -176,7 +188,7 @@ def left_after(begun: Begun, planned: Collection[str], forgotten: Collection[str
 def _copied(topic: PlannedTopic | LeftTopic, count: int) -> Copied:
     lost = {number: Target(one.destination, one.destination_id) for one in topic.lost for number in one.partitions}
     target = Target(topic.destination, topic.destination_id)
-    return Copied(target, count, frozenset(topic.unbegun or ()), lost)
+    return Copied(target, count, frozenset(topic.unbegun or ()), lost, frozenset(topic.added))
 
 
 def by_topic(runs: Runs, topics: Collection[str]) -> dict[str, list[OffsetMapping]]:

@@ -78,8 +78,8 @@ def start_at(start: Start, partition: int, *, joins: bool = False) -> StartAt:
     record.
 
     Args:
-        joins: whether other partitions of its topic are replicated already. It was then added to the topic, and the
-            records written to it before it was detected are replicated, too.
+        joins: whether it was added to a topic that was replicated already. Then the records written to it before it was
+            detected are replicated, too.
     """
     if start == "latest" and joins:
         return "earliest"
