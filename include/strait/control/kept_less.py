@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from random import Random
 
 from strait.control.forecast import Clusters
-from strait.errors import StraitError
+from strait.errors import ClusterUnavailable, LoginRejected, OtherCluster, StraitError
 from strait.model import TopicPartition
 from strait.net.partition_logs import PartitionLogs
 from strait.planning.risks.risks import Risk, kept_less
@@ -25,7 +26,9 @@ from strait.wire.batch import split_batches
 _READ_BYTES = 64 << 10
 """Of each compacted partition, from its first offset on: compaction deletes the oldest records first."""
 _MOST_READ = 100
-"""Partitions that are read at a time. Others follow with the next plan."""
+"""Partitions that are read at a time. Others follow with later plans."""
+_MOST_UNANSWERED = 2
+"""Partitions whose leaders do not answer, after which no others are read: each takes 10 s, and the plan waits for it."""
 _LOSSES_SECONDS = RECORDED_EVERY_MS / 1000 + 3600.0  # clocks may differ
 Beginnings = MutableMapping[tuple[TopicPartition, str], tuple[Span, ...]]
 """Source topic and partition, and ID of the destination topic -> the first batches of the destination's log, as they were
@@ -70,8 +73,8 @@ def losses_by_settings(
     compacted = {place for place in remains if any(risk.code == "copy_compacted" for risk in places[place][1])}
     compacted -= {place for place in compacted if remains[place].shared}
     keys = {place: (place, places[place][0].destination.topic_id) for place in sorted(compacted)}
-    unread = [place for place, key in keys.items() if key not in beginnings][:_MOST_READ]
-    read = _read(clusters, places, known, remains, unread)
+    unread = [place for place, key in keys.items() if key not in beginnings]
+    read = _read(clusters, places, known, remains, _some_of(unread, now_ms))
     beginnings.update({keys[place]: spans for place, spans in read.items()})
     for place, key in keys.items():
         remains[place] = replace(remains[place], spans=beginnings.get(key, ()))
@@ -99,6 +102,15 @@ def _remains(
     }
 
 
+def _some_of(unread: Sequence[TopicPartition], now_ms: int) -> Sequence[TopicPartition]:
+    """Return the partitions to read now: consecutive ones, so that they have few topics, from any of them on. Each has the
+    same chance with every plan, although a control plane that plans once remembers nothing and runs at regular times."""
+    if len(unread) <= _MOST_READ:
+        return unread
+    first = Random(now_ms).randrange(len(unread))  # noqa: S311  only the order of reading depends on it
+    return [*unread[first:], *unread[:first]][:_MOST_READ]
+
+
 def _read(
     clusters: Clusters,
     places: Mapping[TopicPartition, tuple[Pair, Sequence[Risk]]],
@@ -106,9 +118,10 @@ def _read(
     remains: Mapping[TopicPartition, Remains],
     chosen: Sequence[TopicPartition],
 ) -> dict[TopicPartition, tuple[Span, ...]]:
-    """Return the first batches of destination logs; none from the first one on that cannot be read: a plan does not
-    wait for a note in the loss log."""
+    """Return the first batches of destination logs, without those that cannot be read; none after a login is rejected or
+    few leaders answer: a plan does not wait for a note in the loss log."""
     found: dict[TopicPartition, tuple[Span, ...]] = {}
+    unanswered = 0
     if not chosen:
         return found
     with PartitionLogs(*clusters.destination.at) as logs:
@@ -117,8 +130,15 @@ def _read(
             try:
                 raw = logs.read_raw(_target(place, places[place][0]), offset, _READ_BYTES, committed=False)
                 batches = list(split_batches(raw.records, checked_to=0))
-            except StraitError:
+            except (LoginRejected, OtherCluster):
                 return found
+            except ClusterUnavailable:
+                unanswered += 1
+                if unanswered == _MOST_UNANSWERED:
+                    return found
+                continue
+            except StraitError:
+                continue
             if all(batch.magic == 2 for batch in batches):
                 found[place] = tuple(Span(batch.base_offset, batch.next_offset, batch.records) for batch in batches)
     return found
