@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strait.config import naming
-from strait.config.links import Link
+from strait.config.links import Link, Naming
 from strait.config.naming import Names
 from strait.config.topic_names import is_never_copied, why_illegal
 
@@ -120,7 +120,27 @@ def test_internal_topics_are_known(topic: str) -> None:
     assert naming.is_internal(topic)
 
 
-@pytest.mark.parametrize("topic", ["orders", "heartbeats", "billing.internal", "straits", "_schemas"])
+@pytest.mark.parametrize("separator", [".", "_", "-"])
+def test_what_a_link_writes_for_clients_of_mirrormaker_is_internal_with_every_usual_separator(separator: str) -> None:
+    link = Link(source="a", destination="b", naming=Naming(policy="alias", separator=separator))
+    assert naming.is_internal(naming.checkpoints_topic(link))
+    assert naming.is_internal(naming.offset_syncs_topic(link))
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "orders",
+        "heartbeats",
+        "billing.internal",
+        "billing_internal",
+        "checkpoints-internal",
+        "a.checkpoints_internal",
+        "mm2internal",
+        "straits",
+        "_schemas",
+    ],
+)
 def test_topics_of_users_are_not_internal(topic: str) -> None:
     assert not naming.is_internal(topic)
 

@@ -12,6 +12,10 @@ from strait.config.topic_names import STATE_PREFIX, is_never_copied
 PRODUCERS_TOPIC = "strait.producers"
 """Compacted, one on each cluster that links write to; key: producer ID, value: its registration."""
 
+_SEPARATORS = (".", "_", "-")
+_INTERNAL = tuple(f"{separator}internal" for separator in _SEPARATORS)
+_CHECKPOINTS = tuple(f"{separator}checkpoints{separator}internal" for separator in _SEPARATORS)
+
 
 class Names:
     """A link's names of destination topics: by the `naming` of the topic's rule, else by the link's."""
@@ -183,10 +187,11 @@ def pool_application_name(pool: str, *, standby: bool = False) -> str:
 
 
 def is_internal(topic: str) -> bool:
-    """Return whether the topic is Kafka's, Strait's or, by the rule of MirrorMaker 2 4.3, MirrorMaker 2's internal one.
+    """Return whether the topic is Kafka's, Strait's or, by the rule of MirrorMaker 2 4.3, MirrorMaker 2's internal one, with
+    any of the usual separators: that of the link or the tool which wrote it is unknown.
 
     The last kind is copied only if `topics.internal` is set, the others never.
     """
     if is_never_copied(topic) or topic.startswith("."):
         return True
-    return topic.endswith(".checkpoints.internal") or (topic.startswith("mm2") and topic.endswith(".internal"))
+    return topic.endswith(_CHECKPOINTS) or (topic.startswith("mm2") and topic.endswith(_INTERNAL))
