@@ -166,7 +166,7 @@ class StateReader(ReadState):
         return time.monotonic() - self._seen_at > _AWAY_SECONDS
 
     def _begin_again(self) -> None:
-        """Start from scratch: what was read may not be in the topics any more, without a tombstone there."""
+        """Start from scratch: the records that were read may not be in the topics any more, without a tombstone there."""
         self._seen_at = time.monotonic()
         self._view = StateView(self._link, self._most_losses, self._view.keys)
         self._next.clear()
