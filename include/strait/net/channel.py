@@ -68,7 +68,6 @@ class Channel:
         self._out = SendBuffer()
         self._correlation = 1 << 20  # far from the handshake's correlation IDs
         self._heard_at = loop.now
-        self._muted_until = 0.0
         self._handed_bytes = 0  # to the kernel on this connection
         self._taken_bytes = 0  # of those, by the peer's kernel, at the last check
         self._unread_bytes = 0  # held by the kernel, at the last check
@@ -178,18 +177,13 @@ class Channel:
             self._notice_taking()
             self._notice_coming()
             oldest = self._pending[0]
-            if max(oldest.sent_at, self._heard_at, self._muted_until) + ANSWER_SECONDS * self.patience < self._loop.now:
+            if max(oldest.sent_at, self._heard_at) + ANSWER_SECONDS * self.patience < self._loop.now:
                 self.close(NO_REPLY)
 
     def be_patient(self, seconds: float) -> None:
         """Extend the deadline: the broker has announced that it serves nothing more on this connection for
         ``seconds``."""
-        self._muted_until = max(self._muted_until, self._loop.now + seconds)
-
-    @property
-    def muted_seconds(self) -> float:
-        """For how long the broker serves nothing on this connection, as it has announced (KIP-219)."""
-        return max(0.0, self._muted_until - self._loop.now)
+        self._heard_at = max(self._heard_at, self._loop.now + seconds)
 
     def _notice_taking(self) -> None:
         """Extend the deadline while the peer's kernel keeps taking bytes that ours holds. Once ours holds none, the

@@ -115,7 +115,7 @@ class ClusterClient:
         connection in turn. Channels with an outstanding request that have received nothing for `ALIVE_SECONDS` are
         skipped: they may be dead, and a request sent over them would be lost. None if no channel is left."""
         waits = [
-            (self._wait_of(channel), -channel.heard_at, channel)
+            (channel.behind_seconds if self._was_heard(channel) else ALIVE_SECONDS, -channel.heard_at, channel)
             for line, channel in self._channels.items()
             if line.node == node and (channel.idle or self._was_heard(channel))
         ]
@@ -161,11 +161,11 @@ class ClusterClient:
         else:
             self._due.topics(topics)
 
-    def look_again(self, topic: str, *, leaderless: bool = False) -> None:
+    def look_again(self, topic: str) -> None:
         """Request the metadata of this topic alone, because of an error; each time that nothing has changed, the next
-        request is sent later. ``leaderless``: the error is that a partition has no leader."""
+        request is sent later."""
         if not self._closed:
-            self._due.look_again(topic, leaderless=leaderless)
+            self._due.look_again(topic)
 
     def keep_fresh(self) -> None:
         """Request metadata now and every 60 s."""
@@ -327,11 +327,7 @@ class ClusterClient:
                 channel.close(f"as silent as another connection to {self.name}")
 
     def _was_heard(self, channel: Channel) -> bool:
-        return channel.heard_at >= self._loop.now - ALIVE_SECONDS or channel.muted_seconds > 0
-
-    def _wait_of(self, channel: Channel) -> float:
-        """Return for how long a request over this channel may have to wait, in seconds."""
-        return max(channel.behind_seconds, channel.muted_seconds) if self._was_heard(channel) else ALIVE_SECONDS
+        return channel.heard_at >= self._loop.now - ALIVE_SECONDS
 
 
 def _why(error: StraitError) -> Away:

@@ -97,13 +97,6 @@ def test_what_was_not_heard_since_is_given_up_with_it_unless_it_is_waited_for(kn
     assert known.lost == {ONE: NO_REPLY, ONE_QUIET: "as silent as another connection to it"}
 
 
-def test_a_connection_that_a_quota_has_muted_is_used_last(known: Known) -> None:
-    known.channels[ONE].be_patient(20.0)
-    assert known.cluster.prompt_channel(ONE.node) is known.channels[ONE_QUIET]
-    known.channels[ONE_QUIET].be_patient(21.0)
-    assert known.cluster.prompt_channel(ONE.node) is known.channels[ONE]
-
-
 def test_nothing_is_asked_over_a_connection_that_may_have_died(known: Known) -> None:
     """It would be lost with it, though the broker can be asked over another one, or soon over a new one."""
     known.send(ONE)
