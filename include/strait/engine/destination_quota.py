@@ -51,8 +51,11 @@ class DestinationQuota:
         return int(min(most, self._rate(now) * _REQUEST_SECONDS))
 
     def sent(self, line: int, size: int, now: float) -> None:
+        """Pause for the time that this request takes at the current rate; not for longer than the broker's window, since
+        the rate may be much too low: that of a moment in which other clients used the quota."""
         self._waiting.pop(line, None)
-        self._next_at = max(self._next_at, now - _BURST_SECONDS) + size / self._rate(now)
+        next_at = max(self._next_at, now - _BURST_SECONDS) + size / self._rate(now)
+        self._next_at = max(self._next_at, min(next_at, now + _WINDOW_SECONDS))
 
     def answered(self, size: int, throttle_ms: int, now: float) -> None:
         """Record that the broker has accepted a request of ``size`` bytes and accepts nothing more for

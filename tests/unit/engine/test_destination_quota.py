@@ -83,6 +83,19 @@ def test_a_quota_that_is_lifted_is_forgotten_within_a_minute_or_so() -> None:
     assert sum(size for at, size, _ in sent if at >= 195.0) > 5 * 100e6
 
 
+def test_one_throttled_small_request_holds_no_large_one_up_for_longer_than_the_window() -> None:
+    """Other clients used the quota at that moment, so the estimate is far too low."""
+    pace = DestinationQuota()
+    pace.sent(0, 300, 100.0)
+    pace.answered(300, 1000, 100.02)
+    assert pace.wait(0, 101.1) == 0.0
+    pace.sent(0, 1 << 20, 101.1)
+    pace.answered(1 << 20, 0, 101.2)
+    assert pace.wait(0, 101.2) < 11.0
+    pace.answered(0, 30_000, 101.3)
+    assert pace.wait(0, 101.3) == pytest.approx(30.0), "as long as the broker says"
+
+
 def test_a_line_that_has_nothing_to_send_any_more_holds_no_other_up() -> None:
     pace = DestinationQuota()
     for at in range(2):
