@@ -1,7 +1,8 @@
 """Makes the applications of pools match the current plans of their links.
 
 The run of each link changes the link's own part of the pool's spec, and whichever comes first submits the application, by a
-task `submit` in its graph: they take turns by a lock, so there is one submission.
+task `submit` in its graph: they take turns by a lock, so there is one submission. The parts of the other links are those
+that the application runs; a file on this host has them while it does not run.
 """
 
 import logging
@@ -132,14 +133,14 @@ class _PoolApplication:
             found = self._launch.state(self.name)
             wanted, standby = self._wanted(link, own, loads), self._first is not None
             if not wanted.members:
-                self._keep(wanted)
+                self._keep(wanted, found)
                 stop = Due("", standby, self.name, f"stop: {self._why_unwanted}")
                 return [stop] if found is not None and found.state.alive else [], {}
             action = self._decide(wanted, found)
             if isinstance(action, GiveUp):
                 return [], {self.name: action.until_ms}
             if isinstance(action, Leave):
-                self._keep(wanted)
+                self._keep(wanted, found)
                 return [], {}
         verb = "submit" if isinstance(action, Submit) else type(action).__name__.lower()
         return [Due("", standby, self.name, f"{verb}: {action.because}{self._ended(found)}")], {}
@@ -153,7 +154,7 @@ class _PoolApplication:
         with submission.locked(self._directory, self._pool_name):
             found = self._launch.state(self.name)
             wanted = self._wanted(link, own, loads)
-            self._keep(wanted)
+            self._keep(wanted, found)
             if not wanted.members:
                 if found is not None and found.state.alive:
                     log.warning("application %s: stopping it: %s", self.name, self._why_unwanted)
@@ -213,8 +214,13 @@ class _PoolApplication:
     def _why_unwanted(self) -> str:
         return "no link runs in it" if self._first is None else "its pool has no standby or no link"
 
-    def _keep(self, wanted: "PoolSpec") -> None:
-        """Store the spec. Of a standby that was never wanted, nothing is stored."""
+    def _keep(self, wanted: "PoolSpec", found: "Application | None") -> None:
+        """Store the spec. Of a standby that was never wanted, nothing is stored; nor while the application cannot be seen,
+        and so the other links that it runs."""
+        from strait.launch.base import State
+
+        if found is not None and found.state is State.UNKNOWN:
+            return
         if wanted.members or self._path.exists() or self._first is None:
             wanted.write(self._path)
 
@@ -226,8 +232,34 @@ class _PoolApplication:
             wanted = first.as_standby(checkpoints)
             return wanted if self._pool.standby else wanted.model_copy(update={"members": (), "placement": ()})
         found = self._launch.state(self.name)
-        before, runs = _read(self._path), found is not None and found.state.alive
+        before, runs = self._before(found), found is not None and found.state.alive
         return self._spec([*self._others(link, before), *own], before, loads, runs=runs)
+
+    def _before(self, found: "Application | None") -> "PoolSpec | None":
+        """Return the spec that the application has, with the loads noted on this host; if it does not run, the spec made
+        last.
+
+        On YARN and in Kubernetes the links' runs may be on different hosts, so the file of this host can lack links that
+        the application runs, or can be older than the application.
+        """
+        from strait.config.app_spec import PoolSpec
+        from strait.launch.base import State
+
+        kept = _read(self._path)
+        if found is None or not (found.state.alive or (found.state is State.DEAD and self._is_older(found))):
+            return kept
+        has = self._launch.spec(found)
+        if not isinstance(has, PoolSpec):
+            return kept
+        loads = dict(has.loads) | ({} if kept is None else dict(kept.loads))
+        return _of_this_version(has.model_copy(update={"loads": loads}))
+
+    def _is_older(self, found: "Application") -> bool:
+        """Return whether the file was written before the application was submitted, or never."""
+        try:
+            return self._path.stat().st_mtime * 1000 < found.submitted_at_ms
+        except FileNotFoundError:
+            return True
 
     def _others(self, link: str, before: "PoolSpec | None") -> "list[AppSpec]":
         """Return the parts of the other links, if these still name the pool."""
@@ -258,7 +290,6 @@ def _loads(link: str, reports: "Reports") -> "Mapping[Seat, float]":
 
 def _read(path: Path) -> "PoolSpec | None":
     """Return the spec that was made last; None if there is none that this version can use."""
-    from strait import __version__
     from strait.config.app_spec import PoolSpec
     from strait.errors import ConfigError
 
@@ -269,6 +300,13 @@ def _read(path: Path) -> "PoolSpec | None":
     except ConfigError as error:
         log.warning("the links of the pool join it again one by one: %s", error)
         return None
-    # After an upgrade all links go over to this version together, with the first run of one of them.
+    return _of_this_version(spec)
+
+
+def _of_this_version(spec: "PoolSpec") -> "PoolSpec":
+    """Return the spec as this version writes it. After an upgrade all links go over to it together, with the first run of
+    one of them."""
+    from strait import __version__
+
     mine = {"strait": __version__}
     return spec.model_copy(update=mine | {"members": tuple(one.model_copy(update=mine) for one in spec.members)})

@@ -1,5 +1,6 @@
 """What the runs of links in Airflow make of their pool's application: each changes its own part, and others' stay."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ class Launcher:
         self.did: list[str] = []
         self.specs: dict[str, PoolSpec] = {}
         self.states: dict[str, State] = {}
+        self.passes_on_specs = True
 
     @property
     def current(self) -> PoolSpec | None:
@@ -34,9 +36,12 @@ class Launcher:
         spec = read_spec(spec_path)
         assert isinstance(spec, PoolSpec)
         self._note("submit", name, spec)
+        self.states.pop(name, None)
         return Application(name, "1", State.RUNNING, "log", 0)
 
     def update(self, found: Application, spec: PoolSpec) -> bool:
+        if not self.passes_on_specs:
+            return False
         self._note("update", found.name, spec)
         return True
 
@@ -49,6 +54,9 @@ class Launcher:
 
     def history(self, _: str) -> tuple[Application, ...]:
         return ()
+
+    def cause(self, _: Application) -> str:
+        return "killed"
 
     def stop(self, name: str) -> None:
         self._note("stop", name, None)
@@ -205,3 +213,48 @@ def test_loads_are_those_of_the_newest_reports() -> None:
 
     found = pools._loads("one", {("default", 0): (report(2, 5.0), report(1, 9.0)), ("default", 1): ()})
     assert {str(seat): load for seat, load in found.items()} == {"one/default/0": 5.0}
+
+
+def test_runs_on_other_workers_keep_the_links_that_the_application_runs(launcher: Launcher, tmp_path: Path) -> None:
+    """Each worker has its own home; only the cluster knows all links of the pool."""
+    launcher.passes_on_specs = False
+    file = write(tmp_path, one="main", two="main")
+    for link in ("one", "two"):
+        on_another_worker(tmp_path)
+        pools.ensure(file, link, [plan(link)], {})
+    assert links(launcher) == ["one", "two"]
+    did = list(launcher.did)
+    for link in ("one", "two"):
+        on_another_worker(tmp_path)
+        assert pools.due(file, link, [plan(link)], {}) == ([], {})
+        pools.ensure(file, link, [plan(link)], {})
+    assert launcher.did == did, "nothing has changed"
+
+    launcher.states[NAME] = State.UNKNOWN
+    on_another_worker(tmp_path)
+    pools.due(file, "two", [plan("two")], {})
+    assert not (tmp_path / "home/pools/main.json").exists(), "the other links of the pool are unknown"
+    launcher.states[NAME] = State.DEAD
+    on_another_worker(tmp_path)
+    pools.ensure(file, "one", [plan("one")], {})
+    assert (launcher.did[-1], links(launcher)) == ("submit", ["one", "two"])
+
+
+def test_a_file_of_this_host_that_is_older_than_the_application_brings_back_no_former_part(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    launcher.passes_on_specs = False
+    file = write(tmp_path, one="main", two="main")
+    for link in ("one", "two"):
+        pools.ensure(file, link, [plan(link)], {})
+    kept = tmp_path / "home/pools/main.json"
+    before = kept.read_bytes()
+    pools.ensure(file, "two", [plan("two").model_copy(update={"slots": 2})], {})
+    kept.write_bytes(before)
+    pools.ensure(file, "one", [plan("one")], {})
+    assert launcher.current is not None
+    assert {one.link: one.slots for one in launcher.current.members} == {"one": 1, "two": 2}
+
+
+def on_another_worker(folder: Path) -> None:
+    shutil.rmtree(folder / "home", ignore_errors=True)
