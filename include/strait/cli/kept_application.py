@@ -38,12 +38,14 @@ class KeptApplication:
         self._spark = spark
         self._progress = progress
         self._deaths = 0
-        self._start_at = 0.0  # when to restart it, on the monotonic clock; 0.0: it runs, or its end is not handled yet
+        self._start_at = 0.0  # when to restart it, on the monotonic clock; 0.0: it was submitted, and its end is not handled yet
+        self._unseen = False  # whether its cluster did not respond, which was printed
         self.submitted_at = 0.0
 
     def keep(self, make_spec: Callable[[], Spec], *, stopped: bool = False) -> Application | None:
         """Submit the application if it was never submitted, or again after a pause if it has ended, unless it is
-        ``stopped``. Return the application as it was before that, or None.
+        ``stopped``. Return the application as it was before that, or None. While its cluster does not respond, the
+        application probably continues: nothing is done.
 
         Raises:
             LaunchError: its exit code reports that only a change of configuration helps, or it could not be started.
@@ -52,7 +54,12 @@ class KeptApplication:
         application = self._launcher.state(self.name)
         if application is not None and application.state.alive:
             self._start_at = 0.0
+            self._unseen = False
             return application
+        if application is not None and application.state is State.UNKNOWN:
+            self._say_unseen()
+            return application
+        self._unseen = False
         if stopped:
             return application
         if application is not None and self._start_at == 0.0:
@@ -60,6 +67,7 @@ class KeptApplication:
         if time.monotonic() >= self._start_at:
             self._write(make_spec())
             started = self._launcher.submit(self.name, self._spec_path, self._spark)
+            self._start_at = 0.0  # its end is handled even if no look sees it alive
             self.submitted_at = time.monotonic()
             self._progress.say("submitted", f"submitted application {started.name}, log {started.log}")
         return application
@@ -81,10 +89,17 @@ class KeptApplication:
                 "died", f"application {application.name} died: {cause}; starting it again in {pause:g} s", cause=cause
             )
 
-    def update(self, application: Application, spec: PoolSpec) -> None:
-        """Have a running application of a pool follow another spec; replace it if its cluster cannot pass that on."""
-        if not self._launcher.update(application, spec):
-            self.replace()
+    def _say_unseen(self) -> None:
+        if not self._unseen:
+            self._unseen = True
+            self._progress.say(
+                "unseen", f"application {self.name} cannot be seen now: its cluster does not respond; waiting for it"
+            )
+
+    def update(self, application: Application, spec: PoolSpec) -> bool:
+        """Have a running application of a pool follow another spec. Return False if its cluster cannot pass that on: it
+        must be replaced."""
+        return self._launcher.update(application, spec)
 
     def replace(self) -> None:
         """Stop the application; the next `keep` submits it without a pause."""

@@ -263,18 +263,20 @@ class PoolForeground:
             replace: whether it may be started again; else it keeps its spec until it may.
         """
         found = application.keep(lambda: wanted)
+        if found is not None and found.state is State.UNKNOWN:
+            return found, current  # it may run with that, and follows once its cluster responds
         if found is None or not found.state.alive:
             return found, wanted
         action = decide(wanted, found, current, (), unix_ms())
-        if isinstance(action, Update):
-            application.update(found, wanted)
-        elif isinstance(action, Replace):
-            if not replace:
-                return found, current
-            self._progress.say("replaced", f"starting the application again: {action.because}", because=action.because)
-            application.replace()
-            return None, wanted
-        return found, wanted
+        if not isinstance(action, Update | Replace):
+            return found, wanted
+        if isinstance(action, Update) and application.update(found, wanted):
+            return found, wanted
+        if not replace:
+            return found, current
+        self._progress.say("replaced", f"starting the application again: {action.because}", because=action.because)
+        application.replace()
+        return None, wanted
 
     def _wanted(self, members: Sequence[AppSpec]) -> PoolSpec | None:
         """Return the spec with these members; None before there is one. Slots are moved by load once in a while only."""

@@ -33,6 +33,7 @@ class Launcher:
         self.found: Application | None = None
         self.standbys: list[PoolSpec] = []
         self.standby: Application | None = None
+        self.passes_on_specs = True
 
     def submit(self, name: str, spec_path: Path, _: Any) -> Application:
         spec = read_spec(spec_path)
@@ -47,6 +48,8 @@ class Launcher:
         return self.found
 
     def update(self, _: Application, spec: PoolSpec) -> bool:
+        if not self.passes_on_specs:
+            return False
         if spec.standby:
             self.standbys.append(spec)
             return True
@@ -206,6 +209,23 @@ def test_an_application_that_dies_is_submitted_again_with_what_it_ran(
     assert launcher.did == ["submit", "submit"]
 
 
+def test_a_link_that_joins_while_the_cluster_does_not_respond_joins_afterwards(
+    pool: PoolForeground, launcher: Launcher
+) -> None:
+    for member in pool._members:
+        member.begin(30.0, start=False)
+    Cycles.of["one"].plans("one")
+    look(pool)
+    runs = launcher.found
+    launcher.found = Application("strait-pool-main", "", State.UNKNOWN, "", 0)
+    Cycles.of["two"].plans("two")
+    look(pool)
+    assert launcher.did == ["submit"]
+    launcher.found = runs
+    look(pool)
+    assert (launcher.did, links(launcher)) == (["submit", "update"], ["one", "two"])
+
+
 def test_a_link_that_cannot_be_planned_copies_by_its_former_plan(
     pool: PoolForeground, launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +267,28 @@ def test_a_standby_hosts_what_the_application_does_and_waits_with_its_restart(
     assert launcher.standbys[-1].slots == 2
     pool._end_applications()
     assert launcher.standby is None
+
+
+def test_a_standby_is_not_replaced_together_with_the_application_whose_links_change(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    """A cluster that cannot pass specs on runs another application for each change."""
+    launcher.passes_on_specs = False
+    pool = made(tmp_path, standby=True)
+    for member in pool._members:
+        member.begin(30.0, start=False)
+    Cycles.of["one"].plans("one")
+    look(pool)
+    Cycles.of["two"].plans("two")
+    look(pool)
+    assert launcher.did == ["submit", "stop"]
+    assert launcher.standby is not None, "it may be copying now"
+    look(pool)
+    look(pool)
+    assert (launcher.did, links(launcher)) == (["submit", "stop", "submit"], ["one", "two"])
+    look(pool)
+    assert list(launcher.standbys[-1].links) == ["one", "two"]
+    assert len(launcher.standbys) == 2
 
 
 def test_a_link_counts_what_is_copied_since_it_runs_here(
