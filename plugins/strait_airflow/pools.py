@@ -194,18 +194,30 @@ class _PoolApplication:
 
     def _decide(self, wanted: "PoolSpec", found: "Application | None", *, insist: bool = False) -> "Action":
         from strait.config.app_spec import PoolSpec
-        from strait.launch.applications import Leave, Replace, decide
-        from strait.launch.base import State
+        from strait.launch.applications import Leave, Replace, Update, decide
 
         runs_with = None if found is None else self._launch.spec(found)
         current = runs_with if isinstance(runs_with, PoolSpec) else None
         history = () if insist else self._launch.history(self.name)
         action = decide(wanted, found, current, history, unix_ms())
-        if isinstance(action, Replace) and self._first is not None:
-            first = self._launch.state(self._first.name)
-            if first is None or first.state is not State.RUNNING:  # this one may be copying
-                return Leave("it is replaced once the first application runs")
+        restarts = isinstance(action, Replace) or (isinstance(action, Update) and not self._launch.passes_on_specs)
+        if restarts and self._first is not None and not self._first.runs_as(wanted):  # this one may be copying
+            return Leave("it is replaced once the first application runs with the same links and settings")
         return action
+
+    def runs_as(self, standby: "PoolSpec") -> bool:
+        """Return whether the application runs, and with what its standby should have: it ends for nothing now."""
+        from strait.config.app_spec import PoolSpec
+        from strait.launch.applications import Leave, decide
+        from strait.launch.base import State
+
+        found = self._launch.state(self.name)
+        if found is None or found.state is not State.RUNNING:
+            return False
+        has = self._launch.spec(found)
+        if not isinstance(has, PoolSpec):
+            return False
+        return isinstance(decide(standby, found, has.as_standby(standby.checkpoint_dir), (), unix_ms()), Leave)
 
     def _ended(self, found: "Application | None") -> str:
         return f": {self._launch.cause(found)}" if found is not None and not found.state.alive else ""

@@ -59,7 +59,13 @@ class Application:
 
 
 class Launcher(Protocol):
-    """One way to run applications. Several processes may call every method at the same time."""
+    """One way to run applications. Several processes may call every method at the same time.
+
+    Attributes:
+        passes_on_specs: whether `update` can give a running application another spec; else it returns False.
+    """
+
+    passes_on_specs: bool
 
     def submit(self, name: str, spec_path: Path, spark: Spark) -> Application:
         """Start an application and return without waiting for it. If one of this name is alive, leave it unchanged.

@@ -50,6 +50,8 @@ class LocalLauncher:
         spark_submit: Spark's own command; default: that of the pyspark that this interpreter would import.
     """
 
+    passes_on_specs = True
+
     def __init__(
         self, directory: Path, *, parent_pid: int | None = None, job: Path = REPLICATE, spark_submit: Path | None = None
     ) -> None:

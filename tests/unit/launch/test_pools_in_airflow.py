@@ -188,7 +188,28 @@ def test_a_standby_is_not_replaced_while_it_may_be_the_one_that_copies(launcher:
     launcher.states[NAME] = State.SUBMITTED
     assert [one.name for one in pools.due(file, "one", [plan("one")], {})[0]] == [NAME]
     launcher.states[NAME] = State.RUNNING
-    assert [one.name for one in pools.due(file, "one", [plan("one")], {})[0]] == [NAME, STANDBY]
+    assert [one.name for one in pools.due(file, "one", [plan("one")], {})[0]] == [NAME], "it will end for its own"
+    pools.ensure(file, "one", [plan("one")], {})
+    assert [one.name for one in pools.due(file, "one", [plan("one")], {})[0]] == [STANDBY]
+
+
+def test_other_links_replace_a_standby_only_after_the_application(launcher: Launcher, tmp_path: Path) -> None:
+    """A cluster that cannot pass specs on runs another application for each change."""
+    launcher.passes_on_specs = False
+    file = write(tmp_path, standby=True, one="main", two="main")
+    for standby in (False, True):
+        pools.ensure(file, "one", [plan("one")], {}, standby=standby)
+    launcher.did.clear()
+    assert [one.name for one in pools.due(file, "two", [plan("two")], {})[0]] == [NAME]
+    pools.ensure(file, "two", [plan("two")], {}, standby=True)
+    assert launcher.did == []
+    pools.ensure(file, "two", [plan("two")], {})
+    launcher.states[NAME] = State.SUBMITTED
+    pools.ensure(file, "two", [plan("two")], {}, standby=True)
+    assert launcher.did == ["stop", "submit"]
+    launcher.states[NAME] = State.RUNNING
+    pools.ensure(file, "two", [plan("two")], {}, standby=True)
+    assert launcher.did == ["stop", "submit", f"stop {STANDBY}", f"submit {STANDBY}"]
 
 
 def test_links_that_name_no_pool_are_in_the_default_one(launcher: Launcher, tmp_path: Path) -> None:

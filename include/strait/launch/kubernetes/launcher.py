@@ -52,6 +52,8 @@ class KubernetesLauncher:
             is later moved to another one. Nothing else is read from it.
     """
 
+    passes_on_specs = False
+
     def __init__(self, spark: Spark, settings: Kubernetes, directory: Path) -> None:
         self._directory = directory
         self._settings = settings

@@ -42,6 +42,8 @@ class StandaloneLauncher:
             the permissions of the same user.
     """
 
+    passes_on_specs = True
+
     def __init__(self, spark: Spark, directory: Path, *, job: Path = REPLICATE) -> None:
         self.directory = directory.resolve()
         self._job = job

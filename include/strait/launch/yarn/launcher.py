@@ -37,6 +37,8 @@ class YarnLauncher:
         directory: directory with a subdirectory for each submission. Other launchers need not see it.
     """
 
+    passes_on_specs = False
+
     def __init__(self, spark: Spark, yarn: Yarn, directory: Path, *, job: Path = REPLICATE) -> None:
         self.directory = directory.resolve()
         self._job = job
