@@ -27,7 +27,7 @@ def option(spark_home: Path, java: Path) -> str:
     """Return the JVM option for a driver of this Spark; "" if there is no archive. The JVM uses the archive only with
     the jars and flags that it was created with, and silently ignores it otherwise."""
     archive = _archive(spark_home, java)
-    return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:class+path=off" if archive.is_file() else ""
+    return f'"-XX:SharedArchiveFile={archive}" -Xlog:cds=off -Xlog:class+path=off' if archive.is_file() else ""
 
 
 def make(spark_home: Path) -> Path:
@@ -44,7 +44,7 @@ def make(spark_home: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix="strait-class-data-") as scratch:
         folder = Path(scratch)
         fresh = archive.with_name(f".{archive.name}.{folder.name}")
-        properties = written(spark_properties("class-data", 1, Spark(), folder, f"-XX:ArchiveClassesAtExit={fresh}"))
+        properties = written(spark_properties("class-data", 1, Spark(), folder, f'"-XX:ArchiveClassesAtExit={fresh}"'))
         (folder / "spark.properties").write_text(properties, encoding="utf-8")
         command: list[str | Path] = [
             spark_home / "bin" / "spark-submit",

@@ -166,7 +166,7 @@ def _start(session: SparkSession, spec_path: Path, batches: MicroBatches, slots:
     # No trigger is given: the next micro-batch starts when the last one has ended.
     return (
         rows.writeStream.foreachBatch(batches.take)
-        .option("checkpointLocation", folder.checkpoint(batches.spec, batches.application).resolve().as_uri())
+        .option("checkpointLocation", folder.checkpoint_location(batches.spec, batches.application))
         .start()
     )
 

@@ -27,6 +27,11 @@ def checkpoint(spec: Spec, application: str) -> Path:
     return folder_of(spec, application) / "checkpoint"
 
 
+def checkpoint_location(spec: Spec, application: str) -> str:
+    """Return Spark's checkpoint as Hadoop reads a path on this host: unlike in a URI, no character is percent-encoded."""
+    return f"file://{checkpoint(spec, application).resolve()}"
+
+
 def stop_file(spec: Spec, application: str) -> Path:
     """Return the file that makes slots end while it exists. Slots on other machines may not see it; Spark kills
     those."""

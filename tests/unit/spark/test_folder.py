@@ -57,3 +57,10 @@ def test_it_removes_its_own_folder_also_when_that_is_gone_already(spec: AppSpec)
 def test_slots_do_not_see_a_folder_in_the_drivers_working_directory(spec: AppSpec) -> None:
     assert folder.slots_may_see(spec)
     assert not folder.slots_may_see(spec.model_copy(update={"checkpoint_dir": "checkpoint"}))
+
+
+def test_hadoop_reads_the_path_of_a_checkpoint_as_it_is(spec: AppSpec) -> None:
+    """Its `Path` decodes no `%20`, so an encoded one would be a directory of another name."""
+    spec = spec.model_copy(update={"checkpoint_dir": "/data/my home/jürgen@example+x%20"})
+    expected = "file:///data/my home/jürgen@example+x%20/one/checkpoint"
+    assert folder.checkpoint_location(spec, "one") == expected
