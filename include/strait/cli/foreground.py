@@ -5,6 +5,8 @@ Each instance keeps its submissions, specs and checkpoints in a separate directo
 applications end with this process, even if it is killed; only on YARN and in Kubernetes they outlive a killed one.
 """
 
+import fcntl
+import itertools
 import math
 import os
 import shutil
@@ -12,8 +14,9 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import psutil
 
@@ -42,6 +45,9 @@ LOOK_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 STOP_GRACE_SECONDS = 6.0  # of the 10 s in which everything must have stopped
 _STARTING_SECONDS = 60.0  # after a submission; until then, missing reports mean that Spark is starting
+_LOCK = "lock"
+_LEFT_SECONDS = 86400.0
+"""Age after which a directory that an earlier version made, without a lock, may be removed."""
 
 
 def run_in_foreground(config: Path, link: str, interval_seconds: float, output: Output, *, start: bool) -> None:
@@ -236,17 +242,68 @@ def _require_cores(name: str, link: Link) -> None:
 
 @contextmanager
 def folder_of(name: str) -> Iterator[Path]:
-    """Create this process's directory and delete it afterwards. Also delete those of processes that were killed."""
+    """Create this process's directory and delete it afterwards. Also delete those of processes that were killed.
+
+    Each process holds the lock of its directory: other hosts and containers, which cannot see the process, may use the
+    same STRAIT_HOME.
+    """
     runs = home() / "run"
-    folder = runs / f"{name}-{os.getpid()}"
+    own = f"{name}-{os.getpid()}"
     try:
+        runs.mkdir(parents=True, exist_ok=True)
         for left in runs.glob("*-*"):
-            if not psutil.pid_exists(int(left.name.rpartition("-")[2])):
-                shutil.rmtree(left, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _remove_if_left(left)
+        folder, held = _made(runs, own)
     except OSError as error:
-        raise SetupError(f"{name}: making {folder}: {error.strerror}", hint="free or change that disk") from error
+        raise SetupError(f"{name}: making {runs / own}: {error.strerror}", hint="free or change that disk") from error
+    with held:
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _made(runs: Path, name: str) -> tuple[Path, IO[bytes]]:
+    """Create a directory, and return it with its lock. A process elsewhere may have the same pid, and so the same name."""
+    names = itertools.chain([name], (f"{name}~{number}" for number in itertools.count(2)))
+    for folder in (runs / each for each in names):
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+            held = (folder / _LOCK).open("wb")
+            if _locks(held) and (folder / _LOCK).exists():
+                return folder, held
+            held.close()  # another process took it for one that was left, and removes it
+    raise AssertionError
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Delete a directory whose process has ended."""
     try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        held = (folder / _LOCK).open("rb+")
+    except OSError:
+        if _is_left_by_earlier_version(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    with held:
+        if _locks(held):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locks(file: IO[bytes]) -> bool:
+    """Lock the file until it is closed. Return False if another process holds the lock."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_left_by_earlier_version(folder: Path) -> bool:
+    """Return whether a directory without a lock is certainly not in use: its process is not on this host, and it is so old
+    that no process elsewhere is about to lock it."""
+    pid = folder.name.rpartition("-")[2]
+    try:
+        age_seconds = time.time() - folder.stat().st_mtime
+    except OSError:
+        return False  # it is being removed
+    return pid.isdecimal() and age_seconds > _LEFT_SECONDS and not psutil.pid_exists(int(pid))
