@@ -14,21 +14,23 @@ class SpecFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._stamp = self._look()
+        self._stamp = self._look()  # of the file that was read
+        self._failed: tuple[int, ...] | None = None  # of the file whose error was logged
         self._spec = PoolSpec.read(path)
 
     def read(self) -> PoolSpec:
-        """Return the newest spec. If the file cannot be read, the last one stays current."""
+        """Return the newest spec. If the file cannot be read, the last one stays current, and it is tried again."""
         stamp = self._look()
         if stamp is not None and stamp != self._stamp:
             try:
                 spec = PoolSpec.read(self._path)
                 spec.require_version()
             except ConfigError as error:
-                log.warning("the last settings of the pool stay current: %s", error)
+                if stamp != self._failed:
+                    log.warning("the last settings of the pool stay current: %s", error)
+                self._failed = stamp
             else:
-                self._spec = spec
-            self._stamp = stamp
+                self._spec, self._stamp, self._failed = spec, stamp, None
         return self._spec
 
     def _look(self) -> tuple[int, ...] | None:

@@ -33,6 +33,27 @@ def test_a_new_spec_is_followed_and_one_that_cannot_be_read_is_not(
     assert file.read() == SPEC
 
 
+def test_a_new_spec_whose_reading_failed_once_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A shared directory may fail for a moment, and the spec does not change again for months."""
+    path = tmp_path / "spec.json"
+    SPEC.write(path)
+    file = SpecFile(path)
+    changed = SPEC.model_copy(update={"loads": {"a/default/0": 1.0}})
+    changed.write(path)
+
+    def fail(_: Path) -> PoolSpec:
+        raise ConfigError("application spec", ["cannot be read: Stale file handle"])
+
+    with monkeypatch.context() as broken:
+        broken.setattr(PoolSpec, "read", fail)
+        assert file.read() == file.read() == SPEC
+    assert caplog.text.count("the last settings of the pool stay current") == 1
+    assert file.read() == changed
+    assert file.read() is file.read()
+
+
 def test_without_a_spec_there_is_nothing_to_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         SpecFile(tmp_path / "spec.json")
