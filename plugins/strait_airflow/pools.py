@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from strait.waiting import unix_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from strait.config.app_spec import AppSpec, PoolSpec, Seat
     from strait.config.links import LinksFile, Pool, Spark
@@ -61,6 +61,38 @@ def ensure(
     """
     application = _of_link(file, link)[standby]
     return application.follow(link, _own(file, link, plans), _loads(link, reports), insist=insist)
+
+
+def hangs(file: "LinksFile", link: str, at_ms: int, read: "Callable[[str], Reports]") -> bool:
+    """Return whether the pool's application runs, but none of the slots that it hosts reports, of any link. If some do, the
+    cause is a link's own, and a restart would only stop the others.
+
+    Args:
+        at_ms: when a slot of the link was found silent, in ms since 1970.
+        read: returns the newest reports of a link. If those of a link cannot be read, its slots may report.
+    """
+    from strait.control.supervision import all_silent
+    from strait.errors import StraitError
+
+    application = _of_link(file, link)[False]
+    found = application.found()
+    if not all_silent(found, (), at_ms):
+        return False
+    heard: list[int] = []
+    for member in application.hosted(found):
+        try:
+            reports = read(member)
+        except StraitError as error:
+            log.warning("link %s of the pool: whether it reports is unknown: %s", member, error)
+            return False
+        heard += [one.at_ms for some in reports.values() for one in some]
+    return all_silent(found, heard, at_ms)
+
+
+def end_hanging(file: "LinksFile", link: str, because: str, at_ms: int) -> bool:
+    """Stop the pool's application unless the run of another link has replaced it since ``at_ms``: all of them find it
+    silent at about the same time. Return whether it was stopped."""
+    return _of_link(file, link)[False].end_older(because, at_ms)
 
 
 def _own(file: "LinksFile", link: str, plans: "Iterable[Plan]") -> "list[AppSpec]":
@@ -122,6 +154,32 @@ class _PoolApplication:
         self.name = pool_application_name(name, standby=first is not None)
         self._checkpoints = folder("checkpoints") / self.name
         self._path = (self._directory if first is None else self._directory / "standby") / f"{name}.json"
+
+    def found(self) -> "Application | None":
+        """Return the application as last seen."""
+        return self._launch.state(self.name)
+
+    def hosted(self, found: "Application | None") -> "Iterable[str]":
+        """Return the links that the application runs; if that is unknown, all that name the pool."""
+        from strait.config.outline import pools_of
+        from strait_airflow.settings import links_file
+
+        spec = None if found is None else self._launch.spec(found)
+        if spec is not None:
+            return spec.links
+        return [link for link, pool in pools_of(links_file()).items() if pool == self._pool_name]
+
+    def end_older(self, because: str, at_ms: int) -> bool:
+        """Stop the application if it was submitted before ``at_ms``. Return whether it was."""
+        from strait.launch import submission
+
+        with submission.locked(self._directory, self._pool_name):
+            found = self._launch.state(self.name)
+            if found is None or found.submitted_at_ms > at_ms:
+                return False
+            log.warning("application %s: stopping it: %s", self.name, because)
+            self._launch.stop(self.name)
+            return True
 
     def due(self, link: str, own: "list[AppSpec]", loads: "Mapping[Seat, float]") -> "tuple[list[Due], dict[str, int]]":
         """Return the action that `follow` would take, or that the application is held; see `due` of this module."""

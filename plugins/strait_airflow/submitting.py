@@ -33,7 +33,7 @@ def due_applications(
         log.info("no plan was ever published: there is nothing to run")
         return [], {}
     if file.links[link].pool is not None:
-        return _in_pool(file, link, steps, plans, reports, restart, run)
+        return _in_pool(file, link, steps, plans, reports, silent, restart, run)
     supervise = supervisor(file, link, proofs)
     wanted: dict[str, dict[str, Any]] = {}
     held: dict[str, int] = {}
@@ -54,7 +54,14 @@ def due_applications(
 
 
 def _in_pool(
-    file: "LinksFile", link: str, steps: Steps, plans: "Mapping[str, Plan]", reports: "Reports", restart: str, run: Run
+    file: "LinksFile",
+    link: str,
+    steps: Steps,
+    plans: "Mapping[str, Plan]",
+    reports: "Reports",
+    silent: Mapping[str, int],
+    restart: str,
+    run: Run,
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Return the application of the link's pool if it needs an action. Links share it: the first run of one of them acts."""
     from strait.config.naming import pool_application_name
@@ -68,15 +75,25 @@ def _in_pool(
     found = supervise.launcher.state(name)
     due, held = steps.run(lambda: pools.due(file, link, current, reports)) or ([], {})
     wanted = [_asked(one, run) for one in due]
+    because, silent_at_ms = "", 0
     if restart and (found is None or found.submitted_at_ms <= run.after_ms):
         because = f"{run.by} wants it to restart"
+    elif silent and steps.run(lambda: pools.hangs(file, link, max(silent.values()), partial(_reports, link, reports))):
+        because, silent_at_ms = "none of its slots reports", max(silent.values())
+    if because:
         others = [one for one in wanted if one["name"] != name]
-        wanted = [_asked(Due("", False, name, f"restart: {because}"), run, restart=because), *others]
+        one = _asked(Due("", False, name, f"restart: {because}"), run, restart=because)
+        wanted = [one | {"silent_at_ms": silent_at_ms}, *others]
     steps.run(lambda: end_separate(file, link, current))
     steps.run(lambda: pools.tidy(file, link))
     steps.run(lambda: supervise.end_orphans(link_names()))
     _tell(wanted, held)
     return wanted, held
+
+
+def _reports(link: str, reports: "Reports", other: str) -> "Reports":
+    """Return the newest reports of another link of the pool, or those that were read of this one."""
+    return reports if other == link else _plans(_with_selection(other), other)[2]
 
 
 def _tell(wanted: "Iterable[Mapping[str, Any]]", held: Mapping[str, int]) -> None:
@@ -138,7 +155,10 @@ def submit(link: str, asked: Mapping[str, Any], *, restart: str = "") -> dict[st
     if not _runs(file, link, asked, plans):
         line = f"{name}: its task group has no plan any more"
     else:
-        if restart:
+        silent_at_ms = int(asked.get("silent_at_ms", 0))
+        if restart and silent_at_ms and restart == asked["restart"]:
+            restart = restart if pools.end_hanging(file, link, restart, silent_at_ms) else ""
+        elif restart:
             supervise.end(name, restart)
         if group:
             done = supervise.ensure(plans[group], standby=standby, insist=bool(restart))

@@ -209,5 +209,22 @@ def still_silent(
     return min(heard) <= at_ms
 
 
+_LIVE_MS = 15_000
+"""A slot reports once a second. One whose last report was this long before another was found silent is silent, too; the
+rest is for clocks of several hosts."""
+
+
+def all_silent(found: Application | None, heard_ms: Iterable[int], at_ms: int) -> bool:
+    """Return whether no slot of a pool reported when one of them was found silent at ``at_ms`` (ms since 1970), and the
+    application has not been replaced since.
+
+    Args:
+        heard_ms: times of the slots' newest reports.
+    """
+    if found is None or not found.state.alive or found.submitted_at_ms > at_ms:
+        return False
+    return max(heard_ms, default=0) <= at_ms - _LIVE_MS
+
+
 def _each(plans: Iterable[Plan]) -> Iterator[tuple[Plan, bool]]:
     return ((plan, standby) for plan in plans for standby in (False, True))
