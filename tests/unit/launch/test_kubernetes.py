@@ -20,7 +20,7 @@ from strait.config.links import Spark
 from strait.errors import ConfigError, LaunchError
 from strait.launch.base import State
 from strait.launch.kubernetes import history, names, spark_submit, templates
-from strait.launch.kubernetes.driver import START_SECONDS, driver_of
+from strait.launch.kubernetes.driver import LOST_SECONDS, START_SECONDS, driver_of
 from strait.launch.kubernetes.launcher import KubernetesLauncher, _pod_template
 from strait.launch.kubernetes.properties import kubernetes_properties
 
@@ -225,6 +225,19 @@ class TestDriver:
         assert driver.state(CREATED_MS + int(START_SECONDS * 1000) + 1) is State.DEAD
 
 
+    def test_one_whose_node_does_not_remove_it_is_dead_in_the_end(self) -> None:
+        """Its node is lost: it is shown as running and ready for as long as nobody removes it by force."""
+        seen = pod("Running", **container(running={}, ready=True))
+        seen["metadata"]["deletionTimestamp"] = "2026-01-01T00:10:00Z"
+        driver, due_ms = driver_of(seen), CREATED_MS + 600_000
+        assert driver.deleting
+        assert driver.state(due_ms + int(LOST_SECONDS * 1000)) is State.RUNNING
+        assert driver.state(due_ms + int(LOST_SECONDS * 1000) + 1) is State.DEAD
+        ended = pod("Running", **container(terminated={"exitCode": 0}))
+        ended["metadata"]["deletionTimestamp"] = "2026-01-01T00:10:00Z"
+        assert driver_of(ended).state(due_ms + 3_600_000) is State.FINISHED
+
+
 class TestHistory:
     def test_it_keeps_the_newest_once_each(self) -> None:
         known: tuple[history.Ended, ...] = ()
@@ -249,6 +262,7 @@ class Server:
         self.log = "strait: it broke"
         self.lost: set[tuple[str, str]] = set()
         """Objects whose node is gone."""
+        self.unreachable_logs = False
         handler = type("Handler", (_Handler,), {"server_": self})
         self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
@@ -285,6 +299,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         server.requests.append(f"{self.command} {kind} {name}".strip())
         if refused := server.refuse.get((self.command, kind)):
             return self._answer(refused[0], {"message": refused[1]})
+        if parts.path.endswith("/log") and server.unreachable_logs:
+            return self._answer(500, {"message": "dial tcp: no route to host"})
         if parts.path.endswith("/log"):
             return self._answer(200, server.log)
         return self._answer(*self._do(kind, name, body, urllib.parse.parse_qs(parts.query)))
@@ -411,6 +427,24 @@ class TestLauncher:
         launcher.stop(NAME, grace_seconds=0.0)
         assert server.names("pods") == []
         assert launcher.state(NAME).state is State.FINISHED
+
+    def test_a_driver_on_a_lost_node_is_replaced(
+        self, launcher: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("strait.launch.kubernetes.launcher._REMOVAL_SECONDS", 0.5)
+        first = launcher.submit(NAME, tmp_path / "spec.json", spark_of())
+        lost = server.objects["pods", NAME]
+        lost["status"] = pod("Running", **container(running={}, ready=True))["status"]
+        lost["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        server.lost.add(("pods", NAME))
+        server.unreachable_logs = True
+        (found,) = launcher.list()
+        assert (found.id, found.state) == (first.id, State.DEAD)
+        assert launcher.cause(found) == "its node has not removed its pod since 2026-01-01 00:00:00 UTC"
+        second = launcher.submit(NAME, tmp_path / "spec.json", spark_of())
+        assert second.id != first.id
+        newest, before = launcher.history(NAME)
+        assert (newest.id, before.id, before.state) == (second.id, first.id, State.DEAD)
 
     def test_a_dead_one_is_remembered_and_replaced(self, launcher: Any, server: Server, tmp_path: Path) -> None:
         first = launcher.submit(NAME, tmp_path / "spec.json", spark_of())

@@ -13,6 +13,10 @@ START_SECONDS = 900.0
 """Time in which a driver must start, including its wait for a node. After that it is treated as dead, with the reason
 of its wait, and is submitted again."""
 
+LOST_SECONDS = 60.0
+"""Time that a node may take to remove a pod after its grace period. After that the node is treated as lost: its pod is
+shown as running until the pod is removed by force."""
+
 _STATES = {
     "Pending": State.SUBMITTED,
     "Running": State.SUBMITTED,  # RUNNING once it is ready
@@ -33,7 +37,8 @@ class Driver:
     group: str
     phase: str
     ready: bool
-    deleting: bool
+    remove_by_ms: int | None
+    """When its grace period ends, if it is being deleted."""
     created_at_ms: int
     ended_at_ms: int | None
     exit_code: int | None
@@ -41,10 +46,22 @@ class Driver:
     container: str
     """Name of Spark's container in the pod; "" if the pod has only one."""
 
+    @property
+    def deleting(self) -> bool:
+        """Whether it is being deleted."""
+        return self.remove_by_ms is not None
+
+    def is_lost(self, now_ms: int) -> bool:
+        """Return whether its node has not removed it in time."""
+        return self.remove_by_ms is not None and now_ms > self.remove_by_ms + LOST_SECONDS * 1000
+
     def state(self, now_ms: int) -> State:
-        """Return the state of its application. A pod that is being deleted is alive until it has been removed."""
+        """Return the state of its application. A pod that is being deleted is alive until it has been removed, or its node
+        is lost."""
         if self.phase == "Running" and self.exit_code is not None:  # other containers of it still run
             return State.DEAD if self.exit_code else State.FINISHED
+        if self.phase in ("Pending", "Running") and self.is_lost(now_ms):
+            return State.DEAD
         if self.phase == "Running" and self.ready:
             return State.RUNNING
         if self.phase == "Pending" and now_ms - self.created_at_ms > START_SECONDS * 1000:
@@ -70,7 +87,7 @@ def driver_of(pod: Mapping[str, Any]) -> Driver:
         group=labels.get(names.GROUP, ""),
         phase=status.get("phase", "Pending"),
         ready=bool(container.get("ready")),
-        deleting=bool(metadata.get("deletionTimestamp")),
+        remove_by_ms=_ms(metadata["deletionTimestamp"]) if metadata.get("deletionTimestamp") else None,
         created_at_ms=created_at_ms,
         ended_at_ms=_ms(ended["finishedAt"]) if ended.get("finishedAt") else None,
         exit_code=ended.get("exitCode"),

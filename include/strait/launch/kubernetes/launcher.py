@@ -26,6 +26,7 @@ from strait.launch.kubernetes.driver import Driver, driver_of
 from strait.launch.kubernetes.history import Ended
 from strait.launch.kubernetes.properties import JOB, kubernetes_properties
 from strait.launch.processes import MARK
+from strait.text import utc
 from strait.waiting import tries, unix_ms
 
 KEEP_ENDED_SECONDS = 3600.0
@@ -199,6 +200,8 @@ class KubernetesLauncher:
 
     def _cause(self, driver: Driver, spec: Spec | None) -> str:
         if driver.exit_code is None:  # it has never run, or its node was lost
+            if driver.remove_by_ms is not None and driver.is_lost(unix_ms()) and not driver.reason:
+                return f"its node has not removed its pod since {utc(driver.remove_by_ms)} UTC"
             return driver.reason or f"its pod is {driver.phase}"
         said = cause_of(driver.exit_code, self._api.log(driver.pod, LOG_TAIL_BYTES, driver.container), spec)
         return f"{driver.reason}: {said}" if driver.reason else said
@@ -271,7 +274,12 @@ class KubernetesLauncher:
                 self._api.give("secret", name, _owner(by_secret[name]))
 
     def _end_of(self, driver: Driver, spec: Spec | None) -> Ended:
-        log = without_secrets(self._api.log(driver.pod, history.KEPT_LOG_CHARACTERS, driver.container), spec)
+        try:
+            log = without_secrets(self._api.log(driver.pod, history.KEPT_LOG_CHARACTERS, driver.container), spec)
+        except KubernetesUnavailable:
+            if not driver.is_lost(unix_ms()):
+                raise
+            log = ""  # only its node has it
         state = State.FINISHED if driver.phase == "Succeeded" else State.DEAD
         return Ended(
             id=driver.submission, state=state, exit_code=driver.exit_code, cause=self._cause(driver, spec), log=log
