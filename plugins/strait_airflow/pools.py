@@ -132,6 +132,14 @@ def tidy(file: "LinksFile", link: str) -> list[str]:
     return done
 
 
+def in_use() -> frozenset[str]:
+    """Return the pools that a link names, or is in by default."""
+    from strait.config.outline import pools_of
+    from strait_airflow.settings import links_file
+
+    return frozenset(pools_of(links_file()).values())
+
+
 class _PoolApplication:
     """The application of one pool.
 
@@ -191,7 +199,8 @@ class _PoolApplication:
             found = self._launch.state(self.name)
             wanted, standby = self._wanted(link, own, loads), self._first is not None
             if not wanted.members:
-                self._keep(wanted, found)
+                if found is None or not found.state.alive:
+                    self._end_elsewhere(wanted, found)
                 stop = Due("", standby, self.name, f"stop: {self._why_unwanted}")
                 return [stop] if found is not None and found.state.alive else [], {}
             action = self._decide(wanted, found)
@@ -212,15 +221,29 @@ class _PoolApplication:
         with submission.locked(self._directory, self._pool_name):
             found = self._launch.state(self.name)
             wanted = self._wanted(link, own, loads)
-            self._keep(wanted, found)
             if not wanted.members:
                 if found is not None and found.state.alive:
                     log.warning("application %s: stopping it: %s", self.name, self._why_unwanted)
                     self._launch.stop(self.name)
-                elif self._first is not None:
+                    self._keep(wanted, found)
+                elif not self._end_elsewhere(wanted, found) and self._first is not None:
                     return []
                 return [f"{self.name}: {self._why_unwanted}"]
+            self._keep(wanted, found)
             return [f"{self.name}: {self._act(wanted, found, insist=insist)}"]
+
+    def _end_elsewhere(self, wanted: "PoolSpec", found: "Application | None") -> str:
+        """Stop the application on the cluster of the pool's earlier settings. Return that cluster if it ran there, else "".
+        The spec without links is stored only once nothing of it runs, since no run looks for it then."""
+        from strait.launch.launchers import ended_elsewhere
+        from strait_airflow.applications import launch_directory
+
+        ended = ended_elsewhere(self.name, self._spark, launch_directory())
+        if ended.on:
+            log.warning("application %s: stopped on %s: %s", self.name, ended.on, self._why_unwanted)
+        if ended.sure:
+            self._keep(wanted, found)
+        return ended.on
 
     def _act(self, wanted: "PoolSpec", found: "Application | None", *, insist: bool) -> str:
         from strait.errors import LaunchError

@@ -48,7 +48,7 @@ def due_applications(
     if restart and (one := steps.run(lambda: _restart(supervise, link, restart, plans, run))) is not None:
         wanted[one["name"]] = one
     steps.run(lambda: pools.tidy(file, link))
-    steps.run(lambda: supervise.end_orphans(link_names()))
+    steps.run(lambda: supervise.end_orphans(link_names(), pools.in_use()))
     _tell(wanted.values(), held)
     return list(wanted.values()), held
 
@@ -86,7 +86,7 @@ def _in_pool(
         wanted = [one | {"silent_at_ms": silent_at_ms}, *others]
     steps.run(lambda: end_separate(file, link, current))
     steps.run(lambda: pools.tidy(file, link))
-    steps.run(lambda: supervise.end_orphans(link_names()))
+    steps.run(lambda: supervise.end_orphans(link_names(), pools.in_use()))
     _tell(wanted, held)
     return wanted, held
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from strait.config.app_spec import AppSpec
-from strait.config.naming import application_name, application_of
+from strait.config.app_spec import AppSpec, PoolSpec, Spec
+from strait.config.naming import application_name, application_of, pool_application_name
 from strait.control.plane import Control
 from strait.errors import LaunchError
+from strait.launch import submission
 from strait.launch.applications import Action, GiveUp, Leave, Replace, Update, decide, dying, held_until_ms, orphans
 from strait.launch.base import Application, Launcher
-from strait.launch.launchers import end_elsewhere, launcher_for
+from strait.launch.launchers import end_elsewhere, ended_elsewhere, launcher_for
 from strait.launch.submission import KEPT
 from strait.planning.status.needs import Dying
 from strait.state.admission import with_selection_of
@@ -157,14 +158,23 @@ class Supervisor:
         log.warning("application %s: stopping it: %s", name, because)
         self.launcher.stop(name)
 
-    def end_orphans(self, links: Collection[str]) -> list[str]:
-        """Stop applications that run there and belong to none of these links. Return a line for each."""
+    def end_orphans(self, links: Collection[str], pools: Collection[str]) -> list[str]:
+        """Stop applications that run and belong to none of these links and pools: on this link's cluster, and on those that
+        this host has submitted others to. Return a line for each."""
         found = self.launcher.list()
-        known = {application.name for application in found if self._belongs_to(application, links)}
+        known = {one.name for one in found if _belongs(one.name, self.launcher.spec(one), links, pools)}
         done = []
         for application in orphans(found, known):
             self.end(application.name, "its link is not in the links file")
             done.append(f"{application.name}: ended, no link has it")
+        directory = self._home / "applications"
+        for name in sorted(submission.names_in(directory) - known - {one.name for one in found if one.state.alive}):
+            kept = submission.of_name(directory / name)
+            if not kept or _belongs(name, submission.spec_of(kept[0]), links, pools):
+                continue
+            if on := ended_elsewhere(name, self._spark, directory).on:
+                log.warning("application %s: stopped on %s: no link has it", name, on)
+                done.append(f"{name}: ended on {on}, no link has it")
         return done
 
     def _look(self, plan: Plan, standby: bool, *, insist: bool = False) -> _Look:
@@ -190,12 +200,16 @@ class Supervisor:
     def _ended(self, found: Application | None) -> str:
         return f": {self.launcher.cause(found)}" if found is not None and not found.state.alive else ""
 
-    def _belongs_to(self, application: Application, links: Collection[str]) -> bool:
-        """Return whether the application belongs to one of these links; by its name if its spec cannot be read."""
-        spec = self.launcher.spec(application)
-        if spec is not None:
-            return any(link in links for link in spec.links)
-        return any(application.name.startswith(application_name(link, "")) for link in links)
+
+def _belongs(name: str, spec: Spec | None, links: Collection[str], pools: Collection[str]) -> bool:
+    """Return whether an application belongs to one of these links or pools; by its name if its spec cannot be read."""
+    if isinstance(spec, PoolSpec):
+        return spec.pool in pools
+    if spec is not None:
+        return any(link in links for link in spec.links)
+    if name in {pool_application_name(pool, standby=standby) for pool in pools for standby in (False, True)}:
+        return True
+    return any(name.startswith(application_name(link, "")) for link in links)
 
 
 def still_silent(

@@ -1,18 +1,28 @@
 """Select the launcher that a link's settings ask for."""
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 from strait.config.links import Spark
 from strait.errors import ConfigError, StraitError
 from strait.launch import submission
-from strait.launch.base import Launcher
+from strait.launch.base import Launcher, State
 from strait.launch.kubernetes.launcher import KubernetesLauncher
 from strait.launch.local import LocalLauncher
 from strait.launch.standalone.launcher import StandaloneLauncher
 from strait.launch.yarn.launcher import YarnLauncher
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What was done about an application on another cluster. ``on``: where it was stopped; "": it was not. ``sure``: nothing
+    of it runs there any more; else the cluster did not respond."""
+
+    on: str = ""
+    sure: bool = True
 
 
 def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
@@ -23,19 +33,29 @@ def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
     Raises:
         LaunchError: some part of it could not be stopped.
     """
+    on = ended_elsewhere(name, spark, directory).on
+    return f"{name}: ended on {on}, {spark.master} is asked for now" if on else ""
+
+
+def ended_elsewhere(name: str, spark: Spark, directory: Path) -> Elsewhere:
+    """Do what `end_elsewhere` does. A cluster on which the application was seen ended is not asked again."""
     kept = submission.of_name(directory / name)
-    if not kept or _place(before := submission.place_of(kept[0])) == _place(spark):
-        return ""
+    if not kept or _place(before := submission.place_of(kept[0])) == _place(spark) or submission.is_over(kept[0]):
+        return Elsewhere()
     try:
         earlier = launcher_for(before, directory)
         found = earlier.state(name)
     except StraitError as error:  # its credentials or configuration may be deleted, too
         log.warning("application %s: looking for it on %s: %s", name, before.master, error)
-        return ""
-    if found is None or not found.state.alive:
-        return ""
-    earlier.stop(name)
-    return f"{name}: ended on {before.master}, {spark.master} is asked for now"
+        return Elsewhere(sure=False)
+    if found is not None and found.state is State.UNKNOWN:
+        log.warning("application %s: looking for it on %s: it does not respond", name, before.master)
+        return Elsewhere(sure=False)
+    alive = found is not None and found.state.alive
+    if alive:
+        earlier.stop(name)
+    submission.mark_over(kept[0])
+    return Elsewhere(before.master if alive else "")
 
 
 def _place(spark: Spark) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -189,6 +189,17 @@ def write_place(one: Submission, spark: Spark) -> None:
     partial = one.folder / "place.json.partial"
     partial.write_text(text, encoding="utf-8")
     partial.replace(one.folder / "place.json")
+
+
+def mark_over(one: Submission) -> None:
+    """Record that it was seen ended on its cluster."""
+    with suppress(OSError):  # its cluster is asked once more
+        (one.folder / "over").touch()
+
+
+def is_over(one: Submission) -> bool:
+    """Return whether it was seen ended, by `mark_over`."""
+    return (one.folder / "over").exists()
 
 
 def log_tail(one: Submission, max_bytes: int) -> str:

@@ -95,7 +95,7 @@ def launcher(monkeypatch: pytest.MonkeyPatch, file: LinksFile, heard: dict[str, 
     one = Launcher(PoolSpec(pool="main", slots=1, slot_memory_bytes=1, checkpoint_dir="/c"))
     monkeypatch.setattr(applications, "launcher", lambda _: one)
     monkeypatch.setattr(applications, "spec_of", lambda _, link, __, standby: app_spec(link))
-    supervise = SimpleNamespace(launcher=one, end_orphans=lambda _: [], end=lambda name, _: one.stop(name))
+    supervise = SimpleNamespace(launcher=one, end_orphans=lambda *_: [], end=lambda name, _: one.stop(name))
     monkeypatch.setattr(applications, "supervisor", lambda *_: supervise)
     monkeypatch.setattr(applications, "end_separate", lambda *_: [])
     monkeypatch.setattr(submitting, "_with_selection", lambda _: file)
