@@ -438,13 +438,31 @@ class TestLauncher:
         lost["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         server.lost.add(("pods", NAME))
         server.unreachable_logs = True
-        (found,) = launcher.list()
+        found = launcher.state(NAME)
         assert (found.id, found.state) == (first.id, State.DEAD)
         assert launcher.cause(found) == "its node has not removed its pod since 2026-01-01 00:00:00 UTC"
         second = launcher.submit(NAME, tmp_path / "spec.json", spark_of())
         assert second.id != first.id
         newest, before = launcher.history(NAME)
         assert (newest.id, before.id, before.state) == (second.id, first.id, State.DEAD)
+
+    def test_an_old_driver_that_another_submitter_has_just_replaced_is_not_removed_as_the_old_one(
+        self, launcher: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = launcher.submit(NAME, tmp_path / "spec.json", spark_of())
+        ended = container(terminated={"exitCode": 1, "finishedAt": "2026-01-01T00:00:00Z"})
+        server.objects["pods", NAME]["status"] = pod("Failed", **ended)["status"]
+        give_to = launcher._give_to
+
+        def submit_meanwhile(*given: Any) -> None:
+            give_to(*given)
+            monkeypatch.setattr(launcher, "_give_to", give_to)
+            launcher.submit(NAME, tmp_path / "spec.json", spark_of())
+
+        monkeypatch.setattr(launcher, "_give_to", submit_meanwhile)
+        (found,) = launcher.list()
+        assert found.state is State.SUBMITTED and found.id != first.id
+        assert server.names("pods") == [NAME]
 
     def test_a_dead_one_is_remembered_and_replaced(self, launcher: Any, server: Server, tmp_path: Path) -> None:
         first = launcher.submit(NAME, tmp_path / "spec.json", spark_of())

@@ -125,9 +125,9 @@ class KubernetesLauncher:
         secrets = self._api.items("secret", names.selector())
         self._give_to(drivers.values(), secrets)
         for name, driver in tuple(drivers.items()):
-            ended_ms = driver.ended_at_ms or driver.created_at_ms
+            ended_ms = driver.ended_at_ms or driver.remove_by_ms or driver.created_at_ms
             if not driver.state(unix_ms()).alive and unix_ms() - ended_ms > KEEP_ENDED_SECONDS * 1000:
-                self._clear(name, grace_seconds=1)
+                self._clear(name, grace_seconds=1, uid=driver.uid)
                 remembered.add(drivers.pop(name).name)
         for name in {_name_of(one) for one in secrets} - drivers.keys():
             self._remove_leftovers(name, _SUBMITTING_SECONDS)
@@ -206,10 +206,16 @@ class KubernetesLauncher:
         said = cause_of(driver.exit_code, self._api.log(driver.pod, LOG_TAIL_BYTES, driver.container), spec)
         return f"{driver.reason}: {said}" if driver.reason else said
 
-    def _clear(self, name: str, *, grace_seconds: int, submitting_seconds: float = _SUBMITTING_SECONDS) -> None:
-        """Remove the driver's pod and everything that belongs to it, and record how it ended."""
+    def _clear(
+        self, name: str, *, grace_seconds: int, submitting_seconds: float = _SUBMITTING_SECONDS, uid: str = ""
+    ) -> None:
+        """Remove the driver's pod and everything that belongs to it, and record how it ended.
+
+        Args:
+            uid: of the pod to remove, since another submitter may have replaced it; "": any of that name.
+        """
         driver = self._driver(name)
-        if driver is not None:
+        if driver is not None and uid in ("", driver.uid):
             was_alive = driver.state(unix_ms()).alive
             ended = None if was_alive else self._end_of(driver, self.spec(self._seen(driver)))
             self._api.delete("pod", driver.pod, uid=driver.uid, grace_seconds=grace_seconds)
