@@ -97,7 +97,8 @@ def decide(
 def held_until_ms(history: Iterable[Application], now_ms: int) -> int:
     """Return when an application that keeps failing may be submitted again, in ms since 1970; 0: immediately.
 
-    Only submissions within the window are counted. Stopping and starting a link is not a failure. Exits that request
+    Only submissions within the window are counted; one with a time in the future is not, since its time is from a clock
+    that was ahead, and would hold the application until then. Stopping and starting a link is not a failure. Exits that request
     more cores are counted separately from failures: some follow a growing plan, many mean that the cluster does not
     have these cores now.
     """
@@ -106,7 +107,7 @@ def held_until_ms(history: Iterable[Application], now_ms: int) -> int:
     if not newest or newest[0].state is not State.DEAD:
         return 0
     alike = [one for one in newest if one.state is State.DEAD and _needed_more(one) == _needed_more(newest[0])]
-    recent = [one for one in alike if now_ms - one.submitted_at_ms < window_ms]
+    recent = [one for one in alike if 0 <= now_ms - one.submitted_at_ms < window_ms]
     return recent[RESTART_LIMIT - 1].submitted_at_ms + window_ms if len(recent) >= RESTART_LIMIT else 0
 
 

@@ -108,6 +108,13 @@ def test_one_that_was_stopped_and_started_again_and_again_has_not_failed():
     assert held_until_ms([*ends(1)[:2], *stopped[2:]], NOW_MS) == 0
 
 
+def test_times_of_a_clock_that_was_ahead_hold_nothing_until_then():
+    day_ms = 86_400_000
+    ahead = [replace(one, submitted_at_ms=one.submitted_at_ms + day_ms) for one in ends(1)]
+    assert isinstance(decide(SPEC, ahead[0], SPEC, ahead, NOW_MS), Submit)
+    assert isinstance(decide(SPEC, ahead[0], SPEC, ahead, NOW_MS + day_ms), GiveUp)
+
+
 def test_one_that_runs_now_is_not_held_back():
     assert held_until_ms([application(State.RUNNING, at_ms=NOW_MS), *ends(1)], NOW_MS) == 0
 
