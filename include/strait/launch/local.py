@@ -29,7 +29,7 @@ from strait.launch.submission import Submission
 _GUARDED = 'trap "" TERM INT; exec env "$0" "$@"'
 # The shell stays as the parent to record the application's exit code, even if the application was killed.
 _ATTENDED = '"$@"; code=$?; echo $code >"$0.partial" && mv "$0.partial" "$0"'
-_HEAD_START = '"$PYSPARK_PYTHON" -m strait.spark.head_start "$1" & shift; '
+_HEAD_START = '"$PYSPARK_PYTHON" -m strait.spark.head_start "$1" $$ & shift; '
 
 _SHOWS_SECONDS = 0.005
 _LOOKS = 3

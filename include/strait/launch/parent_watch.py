@@ -25,6 +25,13 @@ def tie_broken() -> Callable[[], bool]:
     return exited(int(tie)) if tie is not None else lambda: False
 
 
+def parent_exited(pid: int) -> Callable[[], bool]:
+    """Return a function for a process to poll: whether its parent, which had this pid, has exited. If the parent exited
+    earlier, another process is the parent now, and the function returns True from the start."""
+    gone = exited(pid)
+    return gone if os.getppid() == pid else lambda: True
+
+
 def exited(pid: int) -> Callable[[], bool]:
     """Return a function for polling: whether the process that has this pid now has exited."""
     try:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from strait.config.app_spec import read_spec
 from strait.errors import ConfigError, StraitError
-from strait.launch.parent_watch import exited, tie_broken
+from strait.launch.parent_watch import parent_exited, tie_broken
 from strait.launch.submission import Submission
 from strait.waiting import tries
 
@@ -56,8 +56,9 @@ def take_over(spec_path: Path, slot: int) -> None:
     log.warning("slot %d: its head start has not ended within %g s", slot, _HAND_OVER_SECONDS)
 
 
-def run(spec_path: Path) -> None:
-    """Copy until Spark runs every slot, or the process that started this one has ended."""
+def run(spec_path: Path, parent_pid: int) -> None:
+    """Copy until Spark runs every slot, or the process that started this one, of ``parent_pid``, has ended. It may have
+    ended already, if Spark failed at once."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -66,7 +67,7 @@ def run(spec_path: Path) -> None:
         spec = read_spec(spec_path)
     except ConfigError:
         return  # the driver ends for the same cause, and reports it
-    shell_gone, tied_away = exited(os.getppid()), tie_broken()
+    shell_gone, tied_away = parent_exited(parent_pid), tie_broken()
 
     def is_over() -> bool:
         return asked.is_set() or shell_gone() or tied_away()
@@ -118,4 +119,4 @@ def _over(folder: Path, slot: int) -> Path:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+    run(Path(sys.argv[1]), int(sys.argv[2]))
