@@ -3,7 +3,6 @@
 import fcntl
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,11 +15,11 @@ NOBODY = 4_999_999  # above every pid
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("STRAIT_HOME", str(tmp_path))
     assert not psutil.pid_exists(NOBODY)
     (tmp_path / "run").mkdir()
-    yield tmp_path / "run"
+    return tmp_path / "run"
 
 
 def made(folder: Path, *, locked: bool, age_seconds: float = 0.0) -> Path:

@@ -224,7 +224,6 @@ class TestDriver:
         assert driver.state(CREATED_MS + int(START_SECONDS * 1000)) is State.SUBMITTED
         assert driver.state(CREATED_MS + int(START_SECONDS * 1000) + 1) is State.DEAD
 
-
     def test_one_whose_node_does_not_remove_it_is_dead_in_the_end(self) -> None:
         """Its node is lost: it is shown as running and ready for as long as nobody removes it by force."""
         seen = pod("Running", **container(running={}, ready=True))

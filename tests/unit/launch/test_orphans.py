@@ -17,7 +17,15 @@ from strait_airflow import pools
 
 ADDRESS = {"bootstrap.servers": "a:1"}
 YARN = Spark.model_validate(
-    {"master": "yarn", "yarn": {"hadoop_conf_dir": "/conf", "resource_manager": ["http://rm:8088"], "tag": "t", "directory": "hdfs://n/d"}}
+    {
+        "master": "yarn",
+        "yarn": {
+            "hadoop_conf_dir": "/conf",
+            "resource_manager": ["http://rm:8088"],
+            "tag": "t",
+            "directory": "hdfs://n/d",
+        },
+    }
 )
 POOL = "strait-pool-main"
 
@@ -79,7 +87,9 @@ def write(folder: Path, **of: str | None) -> LinksFile:
     """The links file: link -> its pool. All of them run on this host."""
     raw: dict[str, Any] = {
         "clusters": {"a": ADDRESS, "b": ADDRESS},
-        "links": {name: {"source": "a", "destination": "b"} | ({"pool": pool} if pool else {}) for name, pool in of.items()},
+        "links": {
+            name: {"source": "a", "destination": "b"} | ({"pool": pool} if pool else {}) for name, pool in of.items()
+        },
     }
     if any(of.values()):
         raw["pools"] = {"main": {"slots": 1}}
