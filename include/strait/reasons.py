@@ -500,7 +500,8 @@ _TEXTS = {
     Reason.SLOT_SILENT: _Text(
         "The slot that copies the partition has not reported for more than 5 s, so its lag and its end are unknown.",
         "Spark restarts a failed slot. If no report arrives for 30 s (240 s in a cluster), the monitor DAG or `strait run` "
-        "restarts the application. If it lasts, read the application's log or the output of `strait run`.",
+        "restarts the application; that of a pool only if no slot of the pool reports. If it lasts, read the application's "
+        "log or the output of `strait run`.",
         Kind.RETRIES,
     ),
     Reason.APPLICATION_DEAD: _Text(

@@ -25,6 +25,7 @@ from strait.cli.kept_application import KeptApplication
 from strait.cli.long_work import now_and_then, stop_signals
 from strait.cli.options import Output
 from strait.cli.progress import Progress
+from strait.cli.silence import Silence, patience_of, why_hangs
 from strait.config import naming
 from strait.config.app_spec import AppSpec
 from strait.config.home import home
@@ -32,7 +33,7 @@ from strait.config.links import Link, LinksFile, load_link
 from strait.control.outcome import Outcome
 from strait.control.pausing import why_stopped
 from strait.control.plane import GROUP, Control
-from strait.errors import SetupError, StraitError
+from strait.errors import LaunchError, SetupError, StraitError
 from strait.launch.base import Application, State
 from strait.launch.launchers import launcher_for
 from strait.planning.plan.planner import Proposal
@@ -92,6 +93,9 @@ class Foreground:
         self._plans: Mapping[str, Plan] = {}
         self._groups = file.links[link].groups
         self._applications: dict[str, KeptApplication] = {}
+        self._found: dict[str, Application | None] = {}  # task group -> its application as last seen
+        self._patience = patience_of(file.links[link].spark)
+        self._silence = Silence(self._patience)
         self._heard_at = -math.inf  # time of the last check that found a slot reporting
         self._last_error = ""
         self._pending: Effects = ()
@@ -157,7 +161,8 @@ class Foreground:
         for group, plan in self._plans.items():
             if group in self._groups and self._groups[group].standby:
                 self._keep(group, plan, standby=True)
-        return {group: self._keep(group, plan) for group, plan in self._plans.items()}[GROUP]
+        self._found = {group: self._keep(group, plan) for group, plan in self._plans.items()}
+        return self._found[GROUP]
 
     def _keep(self, group: str, plan: Plan, *, standby: bool = False) -> Application | None:
         def make_spec() -> AppSpec:
@@ -213,8 +218,11 @@ class Foreground:
         try:
             groups = self._control.statuses()
         except StraitError as error:
+            self._silence.forget()
             self._tell(error)
             return
+        self._silence.hear(groups)
+        self._restart_hanging()
         now, submitted_at = time.monotonic(), self._of(GROUP).submitted_at
         if any(not slot.silent for group in groups for slot in group.slots):
             self._heard_at = now
@@ -222,6 +230,18 @@ class Foreground:
             self._progress.show(groups)
         else:
             self._progress.say("starting", "Spark is starting")
+
+    def _restart_hanging(self) -> None:
+        """Restart applications that run while slots of theirs do not report."""
+        for group, plan in self._plans.items():
+            kept = self._of(group)
+            if why := why_hangs(plan, self._found.get(group), kept, self._silence.silent(group), self._patience):
+                self._progress.say("replaced", f"starting application {kept.name} again: {why}", because=why)
+                try:
+                    kept.replace()
+                except LaunchError as error:  # as when its cluster does not respond
+                    self._tell(error)
+                self._silence.forget()
 
     def _tell(self, error: StraitError) -> None:
         """Print an error once, until another error occurs or a cycle succeeds. Copying continues with the last plan."""

@@ -1,5 +1,6 @@
 """One application under `strait run`: that of a task group or of a pool. It is kept alive, except while it is stopped."""
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,8 @@ class KeptApplication:
         )
         self._unseen = False  # whether its cluster did not respond, which was printed
         self.submitted_at = 0.0
+        self.starting_at = -math.inf
+        """When it was last seen to wait for its start, on the monotonic clock."""
 
     def keep(self, make_spec: Callable[[], Spec], *, stopped: bool = False) -> Application | None:
         """Submit the application if it was never submitted, or again after a pause if it has ended, unless it is
@@ -57,6 +60,8 @@ class KeptApplication:
         if application is not None and application.state.alive:
             self._start_at = 0.0
             self._unseen = False
+            if application.state is State.SUBMITTED:
+                self.starting_at = time.monotonic()
             return application
         if application is not None and application.state is State.UNKNOWN:
             self._say_unseen()
@@ -70,7 +75,7 @@ class KeptApplication:
             self._write(make_spec())
             started = self._launcher.submit(self.name, self._spec_path, self._spark)
             self._start_at = 0.0  # its end is handled even if no look sees it alive
-            self.submitted_at = time.monotonic()
+            self.submitted_at = self.starting_at = time.monotonic()
             self._progress.say("submitted", f"submitted application {started.name}, log {started.log}")
         return application
 

@@ -24,6 +24,7 @@ from strait.cli.kept_application import KeptApplication
 from strait.cli.long_work import now_and_then, stop_signals
 from strait.cli.options import Output
 from strait.cli.progress import Progress
+from strait.cli.silence import Silence, patience_of, why_hangs
 from strait.config import naming
 from strait.config.app_spec import AppSpec, PoolSpec, Seat
 from strait.config.home import home
@@ -31,7 +32,7 @@ from strait.config.links import LinksFile, Pool, load, pool_of
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.control.pool import plans_in_force
-from strait.errors import SetupError, StraitError
+from strait.errors import LaunchError, SetupError, StraitError
 from strait.launch.applications import Replace, Update, decide
 from strait.launch.base import Application, State
 from strait.launch.launchers import launcher_for
@@ -41,7 +42,7 @@ from strait.planning.review.effects import Effects
 from strait.planning.status.status import Status
 from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
-from strait.text import plural
+from strait.text import duration, plural
 from strait.waiting import unix_ms
 
 BALANCE_SECONDS = 60.0
@@ -80,6 +81,7 @@ class Member:
         self._former: Future[Mapping[str, Plan]] | None = None
         self._last_error = ""
         self._pending: Effects = ()
+        self.silence = Silence(patience_of(file.links[link].spark))
 
     def begin(self, interval_seconds: float, *, start: bool) -> None:
         """Plan again and again, on a separate thread."""
@@ -135,8 +137,10 @@ class Member:
             try:
                 groups = status.result()
             except StraitError as error:
+                self.silence.forget()
                 self._tell(error)
             else:
+                self.silence.hear(groups)
                 self.progress.show(groups)
                 loads = {
                     Seat(self.link, group.group, slot.slot): slot.bytes_per_second
@@ -185,6 +189,8 @@ class PoolForeground:
         self._members = [Member(file, link, folder, output) for link in file.members(pool)]
         self._loads: dict[Seat, float] = {}
         self._balance_at = -math.inf
+        self._found: Application | None = None
+        self._patience = patience_of(self._pool.spark)
         self._current: PoolSpec | None = None
         self._waiting: PoolSpec | None = None  # the standby's
         launcher = launcher_for(self._pool.spark, folder / "applications", parent_pid=os.getpid())
@@ -241,6 +247,7 @@ class PoolForeground:
                 progress_at = time.monotonic() + PROGRESS_SECONDS
                 for member in self._members:
                     self._loads |= member.show(pool)
+                self._restart_hanging()
             self._stopped.wait(LOOK_SECONDS)
 
     def _keep_running(self) -> None:
@@ -248,11 +255,31 @@ class PoolForeground:
         if wanted is None:
             return
         found, self._current = self._keep(self._application, wanted, self._current)
+        self._found = found
         if self._standby is not None:
             checkpoints = str((self._folder / "checkpoints" / self._standby.name).resolve())
             waiting = wanted.as_standby(self._pool.spark.directories("", checkpoints)[1])
             copies = found is not None and found.state is State.RUNNING
             _, self._waiting = self._keep(self._standby, waiting, self._waiting, replace=copies)
+
+    def _restart_hanging(self) -> None:
+        """Restart the application if it runs while no slot of any link reports. If some do, the cause is a link's own, and a
+        restart would only stop the others."""
+        running = [member for member in self._members if member.plans and not member.is_stopped]
+        if not running or not all(member.silence.is_total for member in running):
+            return
+        plan = next(plan for plan in running[0].plans.values() if not plan.stopped)
+        silent = running[0].silence.silent(plan.group)
+        if not why_hangs(plan, self._found, self._application, silent, self._patience):
+            return
+        why = f"no report for {duration(self._patience.silent_seconds)} or longer from any of its slots"
+        self._progress.say("replaced", f"starting the application again: {why}", because=why)
+        try:
+            self._application.replace()
+        except LaunchError as error:  # as when its cluster does not respond
+            self._progress.say("error", f"error: {error}", error=str(error))
+        for member in self._members:
+            member.silence.forget()
 
     def _keep(
         self, application: KeptApplication, wanted: PoolSpec, current: PoolSpec | None, *, replace: bool = True

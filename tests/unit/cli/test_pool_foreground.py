@@ -309,7 +309,13 @@ def test_a_link_counts_what_is_copied_since_it_runs_here(
     Cycles.of["one"].plans("one")
     row = SimpleNamespace(topic="one", partition=0, written=1030, lag_records=0, reason="", detail="")
     group = SimpleNamespace(
-        group="default", partitions=(row,), waiting=(), slots=(), records_per_second=0.0, bytes_per_second=0.0
+        group="default",
+        stopped=False,
+        partitions=(row,),
+        waiting=(),
+        slots=(),
+        records_per_second=0.0,
+        bytes_per_second=0.0,
     )
     monkeypatch.setattr(Control, "statuses", lambda _: (group,))
     with ThreadPoolExecutor(1) as queries:
