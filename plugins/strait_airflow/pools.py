@@ -234,7 +234,7 @@ class _PoolApplication:
 
     def _end_elsewhere(self, wanted: "PoolSpec", found: "Application | None") -> str:
         """Stop the application on the cluster of the pool's earlier settings. Return that cluster if it ran there, else "".
-        The spec without links is stored only once nothing of it runs, since no run looks for it then."""
+        The spec without links is stored only once nothing of it runs, since no later run searches for it."""
         from strait.launch.launchers import ended_elsewhere
         from strait_airflow.applications import launch_directory
 
@@ -287,7 +287,8 @@ class _PoolApplication:
         return action
 
     def runs_as(self, standby: "PoolSpec") -> bool:
-        """Return whether the application runs, and with what its standby should have: it ends for nothing now."""
+        """Return whether the application runs with the links and settings of this spec of its standby, so that nothing
+        restarts it now."""
         from strait.config.app_spec import PoolSpec
         from strait.launch.applications import Leave, decide
         from strait.launch.base import State

@@ -319,8 +319,8 @@ def _locks(file: IO[bytes]) -> bool:
 
 
 def _is_left_by_earlier_version(folder: Path) -> bool:
-    """Return whether a directory without a lock is certainly not in use: its process is not on this host, and it is so old
-    that no process elsewhere is about to lock it."""
+    """Return whether a directory without a lock is taken as left by a killed process: the process is not on this host, and
+    the directory has not changed for a day."""
     pid = folder.name.rpartition("-")[2]
     try:
         age_seconds = time.time() - folder.stat().st_mtime

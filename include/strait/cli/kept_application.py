@@ -74,7 +74,7 @@ class KeptApplication:
         if time.monotonic() >= self._start_at:
             self._write(make_spec())
             started = self._launcher.submit(self.name, self._spec_path, self._spark)
-            self._start_at = 0.0  # its end is handled even if no look sees it alive
+            self._start_at = 0.0  # its end is handled even if it is never seen alive
             self.submitted_at = self.starting_at = time.monotonic()
             self._progress.say("submitted", f"submitted application {started.name}, log {started.log}")
         return application

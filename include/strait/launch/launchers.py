@@ -18,8 +18,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What was done about an application on another cluster. ``on``: where it was stopped; "": it was not. ``sure``: nothing
-    of it runs there any more; else the cluster did not respond."""
+    """The outcome of a search for an application on another cluster.
+
+    Attributes:
+        on: the cluster on which it was stopped; "": it did not run.
+        sure: nothing of it runs there any more; False: the cluster did not respond.
+    """
 
     on: str = ""
     sure: bool = True
@@ -38,7 +42,7 @@ def end_elsewhere(name: str, spark: Spark, directory: Path) -> str:
 
 
 def ended_elsewhere(name: str, spark: Spark, directory: Path) -> Elsewhere:
-    """Do what `end_elsewhere` does. A cluster on which the application was seen ended is not asked again."""
+    """Do the same as `end_elsewhere`. A cluster on which the application was seen ended is not asked again."""
     kept = submission.of_name(directory / name)
     if not kept or _place(before := submission.place_of(kept[0])) == _place(spark) or submission.is_over(kept[0]):
         return Elsewhere()

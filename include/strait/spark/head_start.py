@@ -58,7 +58,7 @@ def take_over(spec_path: Path, slot: int) -> None:
 
 def run(spec_path: Path, parent_pid: int) -> None:
     """Copy until Spark runs every slot, or the process that started this one, of ``parent_pid``, has ended. It may have
-    ended already, if Spark failed at once."""
+    ended already, if Spark failed immediately."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
