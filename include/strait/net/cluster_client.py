@@ -161,11 +161,11 @@ class ClusterClient:
         else:
             self._due.topics(topics)
 
-    def look_again(self, topic: str) -> None:
+    def look_again(self, topic: str, *, leaderless: bool = False) -> None:
         """Request the metadata of this topic alone, because of an error; each time that nothing has changed, the next
-        request is sent later."""
+        request is sent later. ``leaderless``: the error is that a partition has no leader."""
         if not self._closed:
-            self._due.look_again(topic)
+            self._due.look_again(topic, leaderless=leaderless)
 
     def keep_fresh(self) -> None:
         """Request metadata now and every 60 s."""
