@@ -10,9 +10,10 @@ from strait.control.kept_less import losses_by_settings
 from strait.errors import ClusterUnavailable, LoginRejected, NotAuthorized, OtherCluster, StraitError
 from strait.model import TopicFacts, TopicPartition
 from strait.planning.topics.pairs import Pair
-from strait.state.schema import OffsetMapping, TopicPolicy
+from strait.state.schema import TopicPolicy
 from strait.wire.records import Record
 from support.audited import batch_at
+from support.model.reports import plain_run
 
 PARTITIONS = 250
 UNANSWERED = ClusterUnavailable("b", "no leader")
@@ -52,25 +53,13 @@ class Site:
         """Plan once, as each task of Airflow does; return the partitions of which records are lost."""
         here, there = {"cleanup.policy": "delete"}, {"cleanup.policy": "compact"}
         pair = Pair(TopicFacts("t", "s", partitions, configs=here), TopicFacts("t", "d", partitions, configs=there))
-        runs = {("t", number): (run(number),) for number in range(partitions)}
+        runs = {
+            ("t", number): (plain_run(partition=number, sequence_end=10, checkpoint_at_ms=1),)
+            for number in range(partitions)
+        }
         clusters: Any = SimpleNamespace(source=self, destination=self)
         found = losses_by_settings(clusters, "l", [pair], runs, {"t": TopicPolicy()}, now_ms, {})
         return [loss.partition for loss in found]
-
-
-def run(partition: int) -> OffsetMapping:
-    return OffsetMapping(
-        topic="t",
-        partition=partition,
-        destination="t",
-        source_id="s",
-        destination_id="d",
-        source_base=0,
-        destination_base=0,
-        sequence_base=0,
-        sequence_end=10,
-        checkpoint_at_ms=1,
-    )
 
 
 @pytest.mark.parametrize("every_ms", [60_000, 150_000, 86_400_000])

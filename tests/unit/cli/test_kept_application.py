@@ -13,21 +13,9 @@ from strait.config.app_spec import PoolSpec
 from strait.config.links import Spark
 from strait.errors import LaunchError
 from strait.launch.base import EXIT_CONFIG, Application, State
+from support.model.clock import Clock
 
 SPEC = PoolSpec(pool="main", slots=1, slot_memory_bytes=1, checkpoint_dir="/c")
-
-
-class Clock:
-    """Both clocks of the module, which only the test advances."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
 
 
 class Launcher:

@@ -19,22 +19,10 @@ from strait.launch.base import Application, State
 from strait.planning.status.health import ON_THIS_HOST, SILENT_SECONDS, STARTING_SECONDS
 from strait.planning.status.status import SlotStatus, Status
 from strait.state.schema import Plan
+from support.model.clock import Clock
 
 CLUSTERS = {"bootstrap.servers": "a:1"}
 PLAN = Plan(link="one", group="default", version=1, producer_id=1, slots=2, topics=(), published_at_ms=1)
-
-
-class Clock:
-    """The monotonic clock of the modules, which only the test advances."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
 
 
 class Launcher:

@@ -10,8 +10,9 @@ from strait.errors import StateError
 from strait.kafka.clients import Watch
 from strait.state.codec import decode
 from strait.state.publisher import Publication
-from strait.state.schema import Budget, OffsetMapping, Plan
+from strait.state.schema import Budget, Plan
 from strait.state.signing import Keys
+from support.model.reports import plain_run
 
 
 class Producer:
@@ -65,27 +66,12 @@ def plan(**fields: Any) -> Plan:
     return Plan(link="l", group="default", version=1, producer_id=7, slots=1, published_at_ms=0, **fields)
 
 
-def first_run(partition: int) -> OffsetMapping:
-    return OffsetMapping(
-        topic="t",
-        partition=partition,
-        destination="t",
-        source_id="s",
-        destination_id="d",
-        source_base=0,
-        destination_base=0,
-        sequence_base=0,
-        sequence_end=0,
-        checkpoint_at_ms=0,
-    )
-
-
 def test_a_plan_that_none_can_read_is_not_written() -> None:
     """Its successors could not be written either: each is based on the plan before it."""
     budget = Budget(bytes_per_second=1, slot_shares=(1.0,)).model_copy(update={"slot_shares": (1.0000000000000002,)})
     producer = Producer()
     with pytest.raises(StateError, match=r"^link l: publishing plan 1 of group default: .*slot_shares") as caught:
-        publication(producer).publish([plan(), plan(budgets=(budget,))], [first_run(0)])
+        publication(producer).publish([plan(), plan(budgets=(budget,))], [plain_run()])
     assert "\n" not in str(caught.value)
     assert not producer.calls
     assert not producer.records
@@ -93,7 +79,7 @@ def test_a_plan_that_none_can_read_is_not_written() -> None:
 
 def test_a_plan_is_written_with_its_first_runs_in_one_transaction() -> None:
     producer = Producer()
-    publication(producer).publish([plan()], [first_run(0)])
+    publication(producer).publish([plan()], [plain_run()])
     assert producer.calls == ["begin", "commit"]
     assert [topic for topic, _, _ in producer.records] == [naming.map_topic("l"), naming.plan_topic("l")]
 
@@ -102,6 +88,6 @@ def test_deciding_takes_nothing_from_the_time_to_publish() -> None:
     """The queue of librdkafka holds 100,000 records: a first plan may have more partitions than that."""
     producer = Producer(room=3)
     overdue = publication(producer, seconds=-1.0)
-    overdue.publish([plan()], [first_run(number) for number in range(10)])
+    overdue.publish([plan()], [plain_run(partition=number) for number in range(10)])
     assert producer.calls == ["begin", "commit"]
     assert len(producer.records) == 11
