@@ -29,9 +29,8 @@ def doctor(context: typer.Context, config: ConfigOption = DEFAULT_FILE, output: 
     brokers serve and the permissions on each link's topics are checked. Exits with 1 if a requirement of Strait is missing; warnings do not count.
     """
     source = context.get_parameter_source("config")
-    named = (
-        source is not None and source.name != "DEFAULT"
-    )  # by name: the enumeration is click's, or typer's copy of it
+    # by name: the enumeration is click's, or typer's copy of it
+    named = source is not None and source.name != "DEFAULT"
     found = [*checks(Path.cwd()), *_airflow(), *_links(config, named=named)]
     if output.structured:
         output.write({"checks": [check._asdict() for check in found]})

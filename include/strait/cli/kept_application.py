@@ -39,9 +39,8 @@ class KeptApplication:
         self._spark = spark
         self._progress = progress
         self._deaths = 0
-        self._start_at = (
-            0.0  # when to restart it, on the monotonic clock; 0.0: it was submitted, and its end is not handled yet
-        )
+        # when to restart it, on the monotonic clock; 0.0: it was submitted, and its end is not handled yet
+        self._start_at = 0.0
         self._unseen = False  # whether its cluster did not respond, which was printed
         self.submitted_at = 0.0
         self.starting_at = -math.inf
