@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from strait.config.home import project_root
-from support.fixtures.page import LONG, READ, TOKEN, VIEWER, WAIT_MS
+from support.fixtures.page import LONG, READ, TOKEN, VIEWER
 from support.fixtures.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
@@ -61,9 +61,9 @@ def test_no_secret_and_no_address_of_a_broker_is_answered(site):
 def test_links_that_need_a_person_stand_first_and_their_names_are_text(site, page):
     page.goto(site.url)
     rows = page.get_by_role("table").locator("tbody tr")
-    expect(rows.nth(0)).to_contain_text("<b>lost & found</b>", timeout=WAIT_MS)
-    expect(rows.nth(0)).to_contain_text("unreadable", timeout=WAIT_MS)
-    expect(rows.filter(has_text="shop")).to_contain_text("slot_silent", timeout=WAIT_MS)
+    expect(rows.nth(0)).to_contain_text("<b>lost & found</b>")
+    expect(rows.nth(0)).to_contain_text("unreadable")
+    expect(rows.filter(has_text="shop")).to_contain_text("slot_silent")
     assert page.locator("main b").count() == 0
 
 
@@ -72,7 +72,7 @@ def test_partitions_are_searched_sorted_filtered_and_paged(site, page):
     page.get_by_role("link", name="shop", exact=True).click()
     page.get_by_role("link", name="Partitions").click()
     rows = page.get_by_role("region", name="Partitions").locator("tbody tr")
-    expect(page.locator("#range")).to_have_text("1–20 of 63", timeout=WAIT_MS)
+    expect(page.locator("#range")).to_have_text("1–20 of 63")
     expect(rows).to_have_count(20)
     page.get_by_role("button", name="Next").click()
     expect(page.locator("#range")).to_have_text("21–40 of 63")
@@ -111,7 +111,7 @@ def test_a_new_look_takes_away_neither_what_is_selected_nor_where_the_keyboard_i
 def test_the_page_is_in_airflows_navigation_and_signed_in_there(site, page):
     page.goto(f"{site.airflow.url}/plugin/strait")
     frame = page.frame_locator("iframe")
-    expect(frame.get_by_role("link", name="shop", exact=True)).to_be_visible(timeout=WAIT_MS)
+    expect(frame.get_by_role("link", name="shop", exact=True)).to_be_visible()
 
 
 def test_nothing_comes_from_elsewhere_and_the_page_is_small(site, page):

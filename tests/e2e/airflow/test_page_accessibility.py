@@ -8,7 +8,7 @@ from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from support.fixtures.page import ASKED, AWAY, CHANGED, READ, WAIT_MS, Site
+from support.fixtures.page import ASKED, AWAY, CHANGED, READ, Site
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
@@ -19,7 +19,7 @@ View = tuple[str, Callable[[Page], object]]
 
 
 def shows(text: str) -> Callable[[Page], object]:
-    return lambda page: expect(page.locator("main")).to_contain_text(text, timeout=WAIT_MS)
+    return lambda page: expect(page.locator("main")).to_contain_text(text)
 
 
 def opened(page: Page) -> None:
@@ -105,6 +105,6 @@ def test_axe_finds_what_is_wrong(site: Site, page: Page):
 def test_airflows_home_page_with_the_widget(site: Site, page: Page):
     page.goto(site.airflow.url)
     widget = page.get_by_role("region", name="Strait links")
-    expect(widget).to_contain_text(AWAY, timeout=WAIT_MS)
+    expect(widget).to_contain_text(AWAY)
     found = violations(page, "[aria-label='Strait links']")
     assert not serious(found), found.generate_report()

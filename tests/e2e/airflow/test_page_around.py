@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from support.fixtures.page import AWAY, READ, WAIT_MS, Site
+from support.fixtures.page import AWAY, READ, Site
 from support.fixtures.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
@@ -26,21 +26,21 @@ def title(page: Page):
 
 def test_an_address_of_airflow_leads_to_a_link_and_follows_what_is_shown(site: Site, page: Page):
     page.goto(f"{site.airflow.url}{NAV}#/link/{quote(AWAY, safe='')}")
-    expect(title(page)).to_have_text(AWAY, timeout=WAIT_MS)
+    expect(title(page)).to_have_text(AWAY)
     inside(page).get_by_role("link", name="All links").click()
     inside(page).get_by_role("link", name=READ, exact=True).click()
     expect(title(page)).to_have_text(READ)
     expect(page).to_have_url(re.compile(f"{NAV}.*#/link/{READ}$"))
     page.reload()
-    expect(title(page)).to_have_text(READ, timeout=WAIT_MS)
+    expect(title(page)).to_have_text(READ)
     page.goto(page.url)  # as a bookmark
-    expect(title(page)).to_have_text(READ, timeout=WAIT_MS)
+    expect(title(page)).to_have_text(READ)
 
 
 def test_back_shows_the_view_before(site: Site, page: Page):
     page.goto(f"{site.airflow.url}{NAV}")
     inside(page).get_by_role("link", name=READ, exact=True).click()
-    expect(title(page)).to_have_text(READ, timeout=WAIT_MS)
+    expect(title(page)).to_have_text(READ)
     page.go_back()
     expect(title(page)).to_have_text("Links")
     expect(page).not_to_have_url(re.compile("#/link/"))
@@ -49,7 +49,7 @@ def test_back_shows_the_view_before(site: Site, page: Page):
 def test_a_link_of_the_page_opens_its_dag_in_airflow_and_not_in_the_frame(site: Site, page: Page):
     page.goto(f"{site.airflow.url}{NAV}#/link/{READ}")
     inside(page).get_by_role("link", name=f"strait_{READ}", exact=True).click()
-    expect(page).to_have_url(f"{site.airflow.url}/dags/strait_{READ}", timeout=WAIT_MS)
+    expect(page).to_have_url(f"{site.airflow.url}/dags/strait_{READ}")
     page.go_back()
     inside(page).get_by_role("link", name="runs", exact=True).click()
     expect(page).to_have_url(re.compile(f"/dags/strait_{READ}/runs"))
@@ -59,14 +59,14 @@ def test_the_page_of_a_dag_leads_to_its_link(site: Site, page: Page):
     described = site.airflows("GET", f"dags/strait_{READ}/details", site.token()).json()["doc_md"]
     (address,) = re.findall(r"\]\((\S+)\)", described)
     page.goto(address)
-    expect(title(page)).to_have_text(READ, timeout=WAIT_MS)
+    expect(title(page)).to_have_text(READ)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_has_the_colors_font_and_radii_of_the_airflow_around_it(site: Site, page: Page, theme: str):
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     page.goto(f"{site.airflow.url}{NAV}")
-    expect(title(page)).to_have_text("Links", timeout=WAIT_MS)
+    expect(title(page)).to_have_text("Links")
     theirs = page.evaluate(
         """() => {
           const look = getComputedStyle(document.documentElement);
@@ -85,17 +85,17 @@ def test_the_page_has_the_colors_font_and_radii_of_the_airflow_around_it(site: S
 def test_airflows_home_page_tells_what_needs_a_person_and_leads_there(site: Site, page: Page):
     page.goto(site.airflow.url)
     widget = page.get_by_role("region", name="Strait links")
-    expect(widget).to_contain_text(re.compile(r"\d+ links: .*1 unreadable"), timeout=WAIT_MS)
+    expect(widget).to_contain_text(re.compile(r"\d+ links: .*1 unreadable"))
     expect(widget.get_by_role("listitem").first).to_contain_text(AWAY)
     assert widget.locator("b").count() == 0
     widget.get_by_role("link", name=AWAY).click()
-    expect(title(page)).to_have_text(AWAY, timeout=WAIT_MS)
+    expect(title(page)).to_have_text(AWAY)
 
 
 def test_the_widget_tells_when_it_learns_nothing(site: Site, page: Page):
     page.route("**/strait/api/v1/links?*", lambda route: route.fulfill(status=503))
     page.goto(site.airflow.url)
-    expect(page.get_by_role("region", name="Strait links")).to_contain_text("503", timeout=WAIT_MS)
+    expect(page.get_by_role("region", name="Strait links")).to_contain_text("503")
     page.unroute("**/strait/api/v1/links?*")
 
 

@@ -23,7 +23,7 @@ from strait.state.schema import Loss, Plan, Waiting
 from strait.state.writer import StateWriter
 from strait.wire.records import Record
 from support.dialogs import RUN_MS, dialog, done, told
-from support.fixtures.page import ADMIN, ASKED, CHANGED, RULES, VIEWER, WAIT_MS, Site
+from support.fixtures.page import ADMIN, ASKED, CHANGED, RULES, VIEWER, Site
 from support.fixtures.waiting import eventually
 from support.kafka.topics import create
 from support.links.handles import handle_into
@@ -119,14 +119,14 @@ def test_a_partition_is_paused_from_its_row_and_resumed_there_and_the_run_is_air
 def test_losses_that_are_shown_are_acknowledged_and_one_that_comes_meanwhile_stays_new(site, link):
     lose(site, 1)
     losses = link.get_by_role("region", name="Losses").locator("tbody tr")
-    expect(losses.filter(has_text="edit.a-1")).to_contain_text("new", timeout=WAIT_MS)
+    expect(losses.filter(has_text="edit.a-1")).to_contain_text("new")
     link.get_by_role("button", name="Acknowledge…").click()
     asks = dialog(link, f"Acknowledge losses: link {CHANGED}")
     lose(site, 2)  # while the operator is typing
     asks.get_by_label("Reason").fill("<i>seen</i>")
     asks.get_by_role("button", name="Acknowledge", exact=True).click()
     done(asks, f"1 loss is acknowledged by {ADMIN}")
-    expect(losses.filter(has_text="edit.a-1")).to_contain_text(f"by {ADMIN}", timeout=WAIT_MS)
+    expect(losses.filter(has_text="edit.a-1")).to_contain_text(f"by {ADMIN}")
     expect(losses.filter(has_text="edit.a-1")).to_contain_text("<i>seen</i>")
     expect(losses.filter(has_text="edit.a-2")).to_contain_text("new")
     link.goto(f"{site.url}#/?state=lost")
@@ -183,7 +183,7 @@ def test_a_dialog_opens_in_airflows_frame_and_gives_the_keyboard_back(site, page
     page.goto(f"{site.airflow.url}/plugin/strait#/link/{CHANGED}")
     frame = page.frame_locator("iframe")
     pause = frame.get_by_role("button", name="Pause…", exact=True)
-    expect(pause).to_be_visible(timeout=WAIT_MS)
+    expect(pause).to_be_visible()
     pause.focus()
     page.keyboard.press("Enter")
     asks = frame.get_by_role("dialog", name=f"Pause: link {CHANGED}")

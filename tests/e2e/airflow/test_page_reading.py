@@ -8,7 +8,7 @@ from strait.config.links import load_link
 from strait.control.failover import failover
 from strait.control.failover.turn import Settings
 from strait.state.link_handle import ConfiguredLink
-from support.fixtures.page import LONG, READ, WAIT_MS, Site
+from support.fixtures.page import LONG, READ, Site
 from support.kafka.topics import produce
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
@@ -39,7 +39,7 @@ def test_a_consumer_group_says_where_it_would_continue_and_why_not_where_it_is(s
     viewer_page.goto(f"{site.url}#/link/{READ}")
     viewer_page.get_by_role("link", name="Groups").click()
     row = viewer_page.get_by_role("region", name="Consumer groups").locator("tbody tr").filter(has_text=group)
-    expect(row).to_contain_text("1 ahead of the copy", timeout=WAIT_MS)
+    expect(row).to_contain_text("1 ahead of the copy")
     assert viewer_page.locator("main i").count() == 0
     viewer_page.get_by_label("Group contains").fill("nobody")
     expect(viewer_page.locator("main")).to_contain_text("No consumer group is like that.")
@@ -56,7 +56,7 @@ def test_a_consumer_group_says_where_it_would_continue_and_why_not_where_it_is(s
 def test_recovery_shows_how_ready_the_link_is_what_is_missing_and_the_report(site, viewer_page: Page, rehearsal):
     viewer_page.goto(f"{site.url}#/link/{READ}/recovery")
     main = viewer_page.locator("main")
-    expect(main).to_contain_text("steps held at the rehearsal of", timeout=WAIT_MS)
+    expect(main).to_contain_text("steps held at the rehearsal of")
     expect(main.locator("li").filter(has_text="failed copying")).to_be_visible()
     expect(main.get_by_role("img", name="Steps that hold, in rehearsals")).to_be_visible()
     for name in ("Fail over…", "Rehearse…"):
@@ -76,10 +76,10 @@ def test_a_partition_says_where_it_stands_why_and_what_to_do(site, viewer_page: 
     expect(main).to_contain_text("slot_silent: ")
     expect(main).to_contain_text("End of the source")
     expect(main.get_by_role("region", name="Losses")).to_contain_text("None.")
-    expect(main.get_by_role("region", name="Offset map")).to_contain_text("generation 1", timeout=WAIT_MS)
+    expect(main.get_by_role("region", name="Offset map")).to_contain_text("generation 1")
 
 
 def test_an_address_of_something_that_is_not_there_is_one_line(site, viewer_page: Page):
     for view, said in (("partition/none/7", "has no partition none-7"), ("recovery/none", "no failover none is known")):
         viewer_page.goto(f"{site.url}#/link/{READ}/{view}")
-        expect(viewer_page.locator("main").get_by_role("alert")).to_contain_text(said, timeout=WAIT_MS)
+        expect(viewer_page.locator("main").get_by_role("alert")).to_contain_text(said)

@@ -14,7 +14,7 @@ from strait.state.link_handle import ConfiguredLink
 from strait.state.reader import StateReader
 from strait.state.schema import GivenAcl
 from support.dialogs import RUN_MS, dialog, done, told
-from support.fixtures.page import ADMIN, GATEWAY, MOVED, WAIT_MS, Site
+from support.fixtures.page import ADMIN, GATEWAY, MOVED, Site
 from support.links.handles import handle_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.core]
@@ -25,7 +25,7 @@ def recovery(site: Site, page: Page) -> Page:
     """The view of the link that is failed over."""
     page.goto("about:blank")
     page.goto(f"{site.url}#/link/{MOVED}/recovery")
-    expect(page.get_by_role("button", name="Fail over…")).to_be_enabled(timeout=WAIT_MS)
+    expect(page.get_by_role("button", name="Fail over…")).to_be_enabled()
     return page
 
 
@@ -84,7 +84,7 @@ def test_a_wave_is_rehearsed_and_looked_at_by_the_rules_of_the_command_line(site
     asks.get_by_role("button", name="Rehearse", exact=True).click()
     done(asks, "% of the steps hold")
     assert (history(site)[-1].wave_topics, history(site)[-1].wave_groups) == (("edit\\..*",), ("billing.*",))
-    expect(reports(recovery).first).to_contain_text("rehearsal, a wave of edit\\..*", timeout=WAIT_MS)
+    expect(reports(recovery).first).to_contain_text("rehearsal, a wave of edit\\..*")
 
     recovery.get_by_role("button", name="Fail over…").click()
     asks = dialog(recovery, f"Fail over link {MOVED}")
@@ -162,7 +162,7 @@ def test_a_wave_that_was_cut_off_is_offered_with_its_topics_and_a_report_names_w
     journal(site).write(record("rest", "done", still_paused=("edit.a",)))
     recovery.goto(f"{site.url}#/link/{MOVED}/recovery/rest")
     left = recovery.get_by_role("list", name="What was left behind")
-    expect(left).to_contain_text(f"link {MOVED} is stopped: strait start {MOVED}", timeout=WAIT_MS)
+    expect(left).to_contain_text(f"link {MOVED} is stopped: strait start {MOVED}")
     expect(left).to_contain_text("1 topic that earlier waves moved is still paused: edit.a")
     expect(recovery.get_by_role("list", name="What to do next")).to_contain_text(
         "start producers and consumers on there"

@@ -159,7 +159,7 @@ def test_whose_session_has_ended_keeps_the_last_figures_gray_and_can_sign_in(pag
     page.route("**/api/v1/**", lambda route: route.fulfill(status=401, body=refused, content_type="application/json"))
     expect(page.locator("#trouble")).to_have_text("You are not signed in to Airflow any more.")
     expect(page.get_by_role("link", name="Sign in to Airflow")).to_be_visible()
-    expect(page.locator("main")).to_have_class(re.compile("stale"), timeout=WAIT_MS)
+    expect(page.locator("main")).to_have_class(re.compile("stale"))
     expect(page.get_by_role("heading", name="shop", exact=True)).to_be_visible()
     page.unroute("**/api/v1/**")
     expect(page.locator("#trouble")).to_have_text("")
