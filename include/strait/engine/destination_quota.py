@@ -32,6 +32,11 @@ class DestinationQuota:
         self._next_at = -math.inf
         self._waiting: dict[int, None] = {}  # connections, the one that has waited longest first
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the broker has throttled the link lately."""
+        return self._bytes_per_second != math.inf
+
     def wait(self, line: int, now: float) -> float:
         """Return the seconds until data may be sent over a connection; 0 means now. Waiting connections take turns: a
         timer of one that always comes first would leave nothing to the others."""
@@ -84,7 +89,7 @@ class DestinationQuota:
         counted = sum(size for _, size in self._taken)
         part = _WINDOW_SECONDS + seconds
         quota = counted / part * _BELOW
-        if self._bytes_per_second != math.inf:
+        if self.is_known:
             quota = max(quota, self._rate(now) * _WINDOW_SECONDS / part * _BELOW)
         self._bytes_per_second = max(quota, _LEAST_BYTES_PER_SECOND)
         self._held_up_at = now
@@ -99,7 +104,7 @@ class DestinationQuota:
     def _rate(self, now: float) -> float:
         """Return the current rate in bytes per second. It grows while the broker does not throttle, at first so slowly
         that exceeding the quota costs a fraction of a second."""
-        if self._bytes_per_second == math.inf:
+        if not self.is_known:
             return math.inf
         quiet = now - self._held_up_at
         if quiet > _FORGOTTEN_SECONDS:

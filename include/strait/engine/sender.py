@@ -28,6 +28,7 @@ position was just looked up goes first too, while that position is still valid."
 PRODUCE_TIMEOUT_MS = 2_000
 """How long the broker may wait for its followers, in ms. Then it returns an error, and its log shows which records it
 has; with a longer timeout it could not be distinguished from a broker that is dead."""
+_KEPT_SECONDS = 1.0  # a lookup takes a round trip or two
 
 Sent = dict[tuple[Topic, int], tuple[Partition, OutBatch]]
 
@@ -88,17 +89,21 @@ class Sender:
         self._turns = _Turns()
         self._in_flight = InFlight()
         self._pause_until = 0.0
+        self._kept_for: Partition | None = None
+        self._kept_until = 0.0
         self._resumes = False
 
     def schedule(self, partition: Partition) -> None:
         """Give a partition that has something to send its turn."""
         if partition.queue.schedule(self._loop.now):
             self._turns.add(partition)
+            if partition is self._kept_for:
+                self._kept_for, self._kept_until = None, 0.0
 
     def send(self) -> None:
         """Send as much as the connection accepts."""
         while self._turns and self._in_flight.has_room(self._loop.now) and self._loop.now >= self._pause_until:
-            if wait := self._quota.wait(self._line, self._loop.now):
+            if wait := max(self._quota.wait(self._line, self._loop.now), self._kept_until - self._loop.now, 0.0):
                 self._resume_in(wait)
                 return
             channel = self._destination.channel(self._node, self._line)
@@ -143,6 +148,9 @@ class Sender:
                 self._on_lost(partition, queue.batches[0], "another broker leads the partition now")
             if queue.batches and self._looks_first(partition):
                 queue.drop_turn()
+                if self._quota.is_known:
+                    self._keep_turn(partition)
+                    break
                 continue
             batch = queue.take(self._loop.now)
             if batch is None:
@@ -159,6 +167,11 @@ class Sender:
             self._turns.add(partition)
         if sent:
             self._dispatch(channel, version, topics, sent, size, limit)
+
+    def _keep_turn(self, partition: Partition) -> None:
+        """Let nothing else be sent until the partition has been looked up: under a quota, its next turn would come so late
+        that it would have to be looked up again."""
+        self._kept_for, self._kept_until = partition, self._loop.now + _KEPT_SECONDS
 
     def _dispatch(
         self,

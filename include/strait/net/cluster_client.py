@@ -39,11 +39,12 @@ SESSION_SHARE = (0.5, 0.7)  # fraction of a session's lifetime after which its c
 LEAST_RENEWAL_SECONDS = 0.5  # a token that is not replaced gives shorter and shorter sessions
 _ROUND_TRIPS = 5
 _QUIET = -1
+_PUT_OFF = -2
 
 
 class Line(NamedTuple):
     """One of the connections to a broker: those numbered from 0 carry data, the quiet one carries requests that must
-    not wait for data."""
+    not wait for data, and the one put off those after which a quota mutes the connection."""
 
     node: int
     number: int = 0
@@ -117,7 +118,7 @@ class ClusterClient:
         waits = [
             (channel.behind_seconds if self._was_heard(channel) else ALIVE_SECONDS, -channel.heard_at, channel)
             for line, channel in self._channels.items()
-            if line.node == node and (channel.idle or self._was_heard(channel))
+            if line.node == node and line.number != _PUT_OFF and (channel.idle or self._was_heard(channel))
         ]
         if not waits:
             self.channel(node)  # dials if there is none
@@ -131,6 +132,11 @@ class ClusterClient:
         """Return another channel to the same broker, for requests that must not wait for a long poll; while it is being
         dialed, the first one."""
         return self.channel(node, _QUIET) or self.channel(node)
+
+    def put_off_channel(self, node: int) -> Channel | None:
+        """Return another channel to the same broker, for requests that count for a quota: nothing else may wait until
+        the broker reads from it again. None while it is being dialed."""
+        return self.channel(node, _PUT_OFF)
 
     def trouble(self, node: int, number: int = 0) -> str:
         """Return why there is no channel to a broker, or why the cluster cannot be reached at all; "" if no cause is

@@ -22,12 +22,14 @@ class Phase(Enum):
 
 class Watched(NamedTuple):
     """The log ended after record ``sequence`` - 1 from ``since`` on, as last seen at ``seen_at``. ``quiet_seconds``:
-    how much of that time is included as quiet. ``sequence`` -1: it was not checked."""
+    how much of that time is included as quiet. ``sequence`` -1: it was not checked. ``late_until``: until then the
+    requests of other instances were put off."""
 
     sequence: int = -1
     since: float = 0.0
     quiet_seconds: float = 0.0
     seen_at: float = float("-inf")
+    late_until: float = float("-inf")
 
 
 _NO_LOOK = Watched()

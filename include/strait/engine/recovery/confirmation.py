@@ -5,7 +5,7 @@ destination's log is queried first (ADR 12).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from strait.engine.partition.partition import Partition, Superseded, Ticket
@@ -13,8 +13,9 @@ from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
 from strait.engine.recovery import contention
 from strait.engine.recovery.decision import Found, LogState
+from strait.engine.recovery.log_looks import LogLooks
 from strait.engine.recovery.next_record import NextRecord
-from strait.engine.recovery.producer_state import Refusal, ask_log_states
+from strait.engine.recovery.producer_state import Refusal
 from strait.engine.recovery.unresolved import Unresolved
 from strait.errors import ProtocolError
 from strait.net.channel import Channel
@@ -32,7 +33,7 @@ class Confirmation:
         self,
         loop: Loop,
         destination: ClusterClient,
-        producer_id: int,
+        looks: LogLooks,
         next_record: NextRecord,
         *,
         schedule: Callable[[Partition], None],
@@ -42,7 +43,7 @@ class Confirmation:
         other."""
         self._loop = loop
         self._destination = destination
-        self._producer_id = producer_id
+        self._looks = looks
         self._next_record = next_record
         self._schedule = schedule
         self._look_up = look_up
@@ -87,17 +88,13 @@ class Confirmation:
                     self._look_up(ticket.partition)
             else:
                 self._confirming.update(tickets)
-                run(self._confirm(channel, tickets))
+                run(self._confirm(node, channel, tickets))
 
-    async def _confirm(self, channel: Channel, tickets: list[Ticket]) -> None:
-        asked_at = self._loop.now
+    async def _confirm(self, node: int, channel: Channel, tickets: list[Ticket]) -> None:
         try:
-            states = await ask_log_states(
-                self._loop, channel, self._producer_id, destination_epochs(self._destination, tickets)
-            )
+            states, look = await self._looks.look(node, channel, tickets)
         except (RequestLost, ProtocolError):
-            states = {}
-        look = contention.Look(asked_at, self._loop.now)
+            states, look = {}, contention.Look(self._loop.now, self._loop.now)
         for ticket in tickets:
             state = states.get((ticket.partition.destination, ticket.partition.number))
             run(self._confirm_one(ticket, channel, state, look))
@@ -139,9 +136,3 @@ class Confirmation:
         self._confirming.discard(ticket)
         if ticket.is_current:
             self._late.add(ticket.partition)
-
-
-def destination_epochs(destination: ClusterClient, tickets: Iterable[Ticket]) -> dict[tuple[str, int], int]:
-    """Return the leader epoch of each partition's destination, as last known."""
-    keys = [(ticket.partition.destination, ticket.partition.number) for ticket in tickets]
-    return {key: destination.leader(*key).epoch for key in keys}

@@ -44,20 +44,27 @@ _SLOW_SECONDS = 1.0
 """A broker that takes longer to respond may have been stalled until then: quiet time is counted from zero again …"""
 _AT_MOST_SECONDS = 12.0
 """… but at most for this time in total: under load each response may be late."""
+_PUT_OFF_SECONDS = 60.0
+"""A quota may keep another instance's requests unread: for this time in total, quiet time is counted from the end of the
+throttle time. Not longer, since all that use the quota might always use it up."""
 _STALE_SECONDS = 1.5
 """An instance without an acknowledgement for this time queries the log before it sends old batches from the source."""
 _LATE_SECONDS = 4.5
-"""A partition that waited longer for its turn to send is looked up first: another instance may be about to take over,
-or have done so."""
+"""A partition whose last acknowledgement is older when its turn to send comes is looked up first: another instance may be
+about to take over, or have done so …"""
+_LOOKED_SECONDS = 0.5
+"""… unless it was looked up so shortly before: the other one may have looked at the same time, and found it as quiet."""
 _RECENT_SECONDS = 10.0
 """An instance that has found the log quiet counts as the one writing for this time."""
 
 
 class Look(NamedTuple):
-    """When the broker was queried and when it had responded, in seconds of the event loop's clock."""
+    """When the broker was queried and when it had responded, in seconds of the event loop's clock. ``put_off_until``:
+    when it takes data again from those that share the link's produce quota (see `log_looks`)."""
 
     asked_at: float
     answered_at: float
+    put_off_until: float = float("-inf")
 
 
 def note(partition: Partition, batch: OutBatch, now_ms: int) -> bool:
@@ -82,9 +89,10 @@ def is_stale(partition: Partition, now: float) -> bool:
 def is_late(partition: Partition, now: float) -> bool:
     """Return whether old records waited too long for their turn, so that the partition must be looked up first: a quota
     or a slow connection delayed them, while another instance saw that the log did not grow."""
-    return (
-        partition.position.forgettable and partition.queue.in_flight == 0 and now - _known_at(partition) > _LATE_SECONDS
-    )
+    position, queue = partition.position, partition.queue
+    if not position.forgettable or queue.in_flight:
+        return False
+    return now - queue.last_ack_at > _LATE_SECONDS and now - position.quiet_at > _LOOKED_SECONDS
 
 
 def seconds_to_watch(partition: Partition, look: Look) -> float:
@@ -140,16 +148,19 @@ def _watched_for(partition: Partition, sequence: int, look: Look, wanted_seconds
     """Return after how many seconds to query it again; 0.0 if the log has been quiet for ``wanted_seconds``."""
     position, queue = partition.position, partition.queue
     before = position.watched
-    since, quiet_seconds = look.answered_at, 0.0
+    since, late_until, quiet_seconds = look.answered_at, queue.late_until, 0.0
     if before.sequence == sequence:
         since = before.since
+        late_until = max(late_until, before.late_until)
         if look.answered_at - look.asked_at <= _SLOW_SECONDS:
-            gap = look.asked_at - max(before.seen_at, queue.late_until)
+            gap = look.asked_at - max(before.seen_at, late_until)
             quiet_seconds = before.quiet_seconds + min(max(0.0, gap), _GAP_SECONDS)
-    if quiet_seconds >= wanted_seconds or look.asked_at >= max(since, queue.late_until) + _AT_MOST_SECONDS:
+    if look.put_off_until > look.asked_at and look.answered_at < since + _PUT_OFF_SECONDS:
+        late_until, quiet_seconds = max(late_until, look.put_off_until), 0.0
+    if quiet_seconds >= wanted_seconds or look.asked_at >= max(since, late_until) + _AT_MOST_SECONDS:
         position.found_quiet(sequence, look.answered_at)
         queue.waited()
         return 0.0
-    position.watch(Watched(sequence, since, quiet_seconds, look.answered_at))
+    position.watch(Watched(sequence, since, quiet_seconds, look.answered_at, late_until))
     left = wanted_seconds - quiet_seconds + random.uniform(0.0, 0.2)  # noqa: S311
     return min(left, random.uniform(*_LOOK_SECONDS))  # noqa: S311

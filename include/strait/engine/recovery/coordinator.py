@@ -15,14 +15,15 @@ from collections.abc import Callable
 from strait.engine.loss_ledger import LossLedger
 from strait.engine.partition.partition import Partition, Superseded, Ticket
 from strait.engine.recovery import contention
-from strait.engine.recovery.confirmation import Confirmation, destination_epochs
+from strait.engine.recovery.confirmation import Confirmation
 from strait.engine.recovery.decision import Found, LogState, Unproven, checkpoint_of
 from strait.engine.recovery.known_runs import KnownRuns, Map
+from strait.engine.recovery.log_looks import LogLooks
 from strait.engine.recovery.map_end import MapEnd
 from strait.engine.recovery.next_record import NextRecord
 from strait.engine.recovery.passed import PassedMarks
 from strait.engine.recovery.placement import Placed, Placement
-from strait.engine.recovery.producer_state import Refusal, ask_log_states
+from strait.engine.recovery.producer_state import Refusal
 from strait.engine.recovery.topic_problems import destination_problem
 from strait.engine.recovery.truncation import Truncation
 from strait.engine.recovery.unresolved import Unresolved
@@ -61,7 +62,7 @@ class RecoveryCoordinator:
         self._loop = loop
         self._source = source
         self._destination = destination
-        self._producer_id = producer_id
+        self._looks = LogLooks(loop, destination, producer_id)
         self._runs = KnownRuns(known)
         self._map_end = MapEnd(loop, destination, known, map_topic)
         self.marks = PassedMarks(self._runs, state_sink)
@@ -73,7 +74,7 @@ class RecoveryCoordinator:
         self._placed: list[Partition] = []
         self._find_at = 0.0
         self.confirmation = Confirmation(
-            loop, destination, producer_id, self._next_record, schedule=schedule, look_up=self._look_up
+            loop, destination, self._looks, self._next_record, schedule=schedule, look_up=self._look_up
         )
 
     @property
@@ -153,19 +154,15 @@ class RecoveryCoordinator:
         self._lost.difference_update(partitions)
         for partition in partitions:
             partition.position.resolve()
-        run(self._resolve(channel, [partition.ticket() for partition in partitions]))
+        run(self._resolve(node, channel, [partition.ticket() for partition in partitions]))
 
-    async def _resolve(self, channel: Channel, tickets: list[Ticket]) -> None:
-        asked_at = self._loop.now
+    async def _resolve(self, node: int, channel: Channel, tickets: list[Ticket]) -> None:
         try:
-            states = await ask_log_states(
-                self._loop, channel, self._producer_id, destination_epochs(self._destination, tickets)
-            )
+            states, look = await self._looks.look(node, channel, tickets)
         except (RequestLost, ProtocolError) as lost:  # ProtocolError: the broker does not serve a request
             for ticket in tickets:
                 self._again(ticket, Unresolved.of(_LOST, f"looking up the position: {lost}"))
             return
-        look = contention.Look(asked_at, self._loop.now)
         for ticket in tickets:
             run(self._settle(ticket, channel, states[ticket.partition.destination, ticket.partition.number], look))
 
