@@ -76,6 +76,7 @@ def test_bounds_are_judged_by_ratios_of_the_same_run(results: Results):
     assert found["latency: added p99 against MirrorMaker 2"] == (pytest.approx(49 / 399), False)
     assert found["latency: p50 against MirrorMaker 2, floor included"] == (pytest.approx(1 / 30), None)
     assert found["latency: p99 against MirrorMaker 2, floor included"] == (pytest.approx(50 / 400), None)
+    assert found["latency: p99.9 against MirrorMaker 2, floor included"] == (pytest.approx(50 / 400), True)
     assert found["memory of a slot, its budget + 100 MB"] == (200.0, True)
 
 
