@@ -233,11 +233,15 @@ def test_old_records_that_waited_for_their_turn_while_another_copy_may_have_come
     assert contention.is_late(partition, now + 0.6)
     partition.position.found_quiet(6, now + 5.0)
     assert not contention.is_late(partition, now + 5.4)
+    partition.position.late_looks = 20  # a slow line: no turn comes sooner
+    assert not contention.is_late(partition, now + 9.0)
+    assert contention.is_late(partition, now + 10.0)
     assert partition.queue.take(now + 5.4) is batch
     assert not contention.is_late(partition, now + 60.0)  # it is in flight: what answers it tells
     partition.queue.landed(batch)
     partition.acked(batch, now + 60.0)
     assert not contention.is_late(partition, now + 64.0)
+    assert partition.position.late_looks == 0
 
 
 def test_after_a_young_record_there_is_nothing_to_wait_for() -> None:

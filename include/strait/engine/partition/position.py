@@ -66,12 +66,13 @@ class Position:
         log_start: the destination's, as last seen.
         repetition: to be checked before anything else is copied.
         watched: set while checking whether the log still grows (`recovery.contention`). ``quiet_sequence``: number of
-            the next record at ``quiet_at``, when the log had not grown for long enough.
+            the next record at ``quiet_at``, when the log had not grown for long enough. ``late_looks``: lookups since the
+            last acknowledgement after which the turn to send came too late.
     """
 
     __slots__ = (
         "_old_end", "_signal", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims",
-        "copied_to", "failures", "found_sequence", "generation", "last_seen", "located", "log_start", "log_was_cut",
+        "copied_to", "failures", "found_sequence", "generation", "last_seen", "late_looks", "located", "log_start", "log_was_cut",
         "passed", "passed_offset", "phase", "quiet_at", "quiet_sequence",
         "recopied", "recoveries", "repetition", "retry_at", "run", "shift", "watched",
     )  # fmt: skip
@@ -82,6 +83,7 @@ class Position:
         self.generation = 0
         self.retry_at = 0.0
         self.failures = 0
+        self.late_looks = 0
         self.shift = 0
         self.located = False
         self.last_seen: tuple[int, int] | None = None
@@ -160,7 +162,7 @@ class Position:
         self.acked_sequence = batch.sequence + batch.records
         self.copied_to = batch.position
         self.acked_epoch = batch.epoch
-        self.failures = 0
+        self.failures = self.late_looks = 0
         self.located = True
         while self.claims and self.claims[0].sequence_base < self.acked_sequence:
             self.run = self.claims.popleft()

@@ -56,18 +56,18 @@ class Confirmation:
     def note_age(self, partition: Partition, batch: OutBatch) -> None:
         """Note the age of a queued batch. If its records are old, check for another instance that sends them before
         this one does."""
-        if contention.note(partition, batch, unix_ms()) and contention.is_stale(partition, self._loop.now):
-            self._confirm_first(partition)
+        is_old = contention.note(partition, batch, unix_ms())
+        if is_old and contention.is_stale(partition, self._loop.now) and partition.ticket() not in self._confirming:
+            self._late.add(partition)
 
     def looks_first(self, partition: Partition) -> bool:
         """Return whether the partition, whose turn to send has come, must be looked up first."""
-        if contention.is_late(partition, self._loop.now):
-            self._confirm_first(partition)
-        return partition in self._late or partition.ticket() in self._confirming
-
-    def _confirm_first(self, partition: Partition) -> None:
-        if partition.ticket() not in self._confirming:
-            self._late.add(partition)
+        waits = partition in self._late or partition.ticket() in self._confirming
+        if waits or not contention.is_late(partition, self._loop.now):
+            return waits
+        partition.position.late_looks += 1
+        self._late.add(partition)
+        return True
 
     def step(self) -> None:
         """Query the logs of partitions that have old batches to send, if too little is known of them. The batches

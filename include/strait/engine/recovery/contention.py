@@ -54,6 +54,9 @@ _LATE_SECONDS = 4.5
 about to take over, or have done so …"""
 _LOOKED_SECONDS = 0.5
 """… unless it was looked up so shortly before: the other one may have looked at the same time, and found it as quiet."""
+_LATE_LOOKS = 20
+"""After this number of lookups in a row that were followed by no turn in time, one counts for `_LATE_SECONDS`: on a slow
+line or an overloaded broker no turn may ever come sooner."""
 _RECENT_SECONDS = 10.0
 """An instance that has found the log quiet counts as the one writing for this time."""
 
@@ -92,7 +95,8 @@ def is_late(partition: Partition, now: float) -> bool:
     position, queue = partition.position, partition.queue
     if not position.forgettable or queue.in_flight:
         return False
-    return now - queue.last_ack_at > _LATE_SECONDS and now - position.quiet_at > _LOOKED_SECONDS
+    holds_seconds = _LOOKED_SECONDS if position.late_looks < _LATE_LOOKS else _LATE_SECONDS
+    return now - queue.last_ack_at > _LATE_SECONDS and now - position.quiet_at > holds_seconds
 
 
 def seconds_to_watch(partition: Partition, look: Look) -> float:

@@ -2,8 +2,8 @@
 
 A broker applies a quota to a user and a client ID, which all instances of a link share, and reads nothing from a
 connection whose last response had a throttle time until that time is over (KIP-219). For as long, the requests of
-another instance are neither in the log nor lost. A produce request without records shows it: its response has the throttle time
-of the quota.
+another instance are neither in the log nor lost. A produce request without records shows it: its response has the
+throttle time of the quota.
 """
 
 from collections import defaultdict
@@ -65,7 +65,8 @@ class LogLooks:
             version = channel.version(produce.API_KEY, produce.VERSIONS)
             body = produce.encode_request({}, _TIMEOUT_MS)
             channel.send(produce.API_KEY, version, body, on_reply=take, on_lost=throttle_ms.lost)
-            self._put_off_until[node] = self._loop.now + await throttle_ms / 1000
+            seconds = await throttle_ms / 1000
+            self._put_off_until[node] = self._loop.now + seconds
         except (RequestLost, ProtocolError):
             pass  # as without a quota
         return self._put_off_until[node]
