@@ -65,8 +65,8 @@ class LogLooks:
             version = channel.version(produce.API_KEY, produce.VERSIONS)
             body = produce.encode_request({}, _TIMEOUT_MS)
             channel.send(produce.API_KEY, version, body, on_reply=take, on_lost=throttle_ms.lost)
-            seconds = await throttle_ms / 1000
-            self._put_off_until[node] = self._loop.now + seconds
+            if seconds := await throttle_ms / 1000:
+                self._put_off_until[node] = self._loop.now + seconds
         except (RequestLost, ProtocolError):
             pass  # as without a quota
         return self._put_off_until[node]
