@@ -72,8 +72,8 @@ class Position:
 
     __slots__ = (
         "_old_end", "_signal", "acked_epoch", "acked_sequence", "checkpoint_sequence", "claims",
-        "copied_to", "failures", "found_sequence", "generation", "last_seen", "late_looks", "located", "log_start", "log_was_cut",
-        "passed", "passed_offset", "phase", "quiet_at", "quiet_sequence",
+        "copied_to", "failures", "found_sequence", "generation", "last_seen", "late_looks", "located", "log_start",
+        "log_was_cut", "passed", "passed_offset", "phase", "quiet_at", "quiet_sequence",
         "recopied", "recoveries", "repetition", "retry_at", "run", "shift", "watched",
     )  # fmt: skip
 
@@ -82,8 +82,7 @@ class Position:
         self.phase = Phase.AWAIT_POSITION
         self.generation = 0
         self.retry_at = 0.0
-        self.failures = 0
-        self.late_looks = 0
+        self.failures = self.late_looks = 0
         self.shift = 0
         self.located = False
         self.last_seen: tuple[int, int] | None = None
