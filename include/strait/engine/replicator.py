@@ -312,6 +312,7 @@ class Replicator:
             line,
             quota=self._quotas[node],
             looks_first=self._recovery.confirmation.looks_first,
+            may_continue=self._recovery.confirmation.may_continue,
             on_result=self._results.take,
             on_lost=self._results.lost,
         )

@@ -61,6 +61,7 @@ class Sender:
     Args:
         quota: of the broker, shared by its connections.
         looks_first: returns whether a partition whose turn has come needs a position lookup instead.
+        may_continue: returns whether it may send immediately if that lookup finds the log as it was.
         on_result: called for every batch of a reply.
         on_lost: called for each batch to which no reply came.
     """
@@ -74,6 +75,7 @@ class Sender:
         *,
         quota: DestinationQuota,
         looks_first: Callable[[Partition], bool],
+        may_continue: Callable[[Partition], bool],
         on_result: Callable[[Partition, OutBatch, produce.Produced], None],
         on_lost: Callable[[Partition, OutBatch, str], None],
     ) -> None:
@@ -83,6 +85,7 @@ class Sender:
         self._line = line
         self._quota = quota
         self._looks_first = looks_first
+        self._may_continue = may_continue
         self._on_result = on_result
         self._on_lost = on_lost
         self._request_size = RequestSize(REQUEST_BYTES)
@@ -148,7 +151,7 @@ class Sender:
                 self._on_lost(partition, queue.batches[0], "another broker leads the partition now")
             if queue.batches and self._looks_first(partition):
                 queue.drop_turn()
-                if self._quota.is_known:
+                if self._quota.is_known and self._may_continue(partition):
                     self._keep_turn(partition)
                     break
                 continue
@@ -170,7 +173,7 @@ class Sender:
 
     def _keep_turn(self, partition: Partition) -> None:
         """Let nothing else be sent until the partition has been looked up: under a quota, its next turn would come so late
-        that it would have to be looked up again."""
+        that it would have to be looked up again. Not for one whose log must be watched for seconds then."""
         self._kept_for, self._kept_until = partition, self._loop.now + _KEPT_SECONDS
 
     def _dispatch(

@@ -189,8 +189,11 @@ def test_a_copy_that_did_not_write_for_a_while_watches_the_log_first_and_keeps_i
     batch = batch_of(partition, OLD_MS)
     partition.queue.append(batch)
     assert looks_first(partition, batch, 0.0)
+    assert not contention.may_continue(partition, 1.0)
     assert 5.8 <= seconds_watched(partition, 1.0) <= 6.3
     now = partition.position.quiet_at
+    assert contention.may_continue(partition, now + 9.9)
+    assert not contention.may_continue(partition, now + 10.1)
     assert not looks_first(partition, batch, now + 1.4)
     assert looks_first(partition, batch, now + 1.6)
     assert seconds_watched(partition, now + 9.9) == 0.0

@@ -69,6 +69,10 @@ class Confirmation:
         self._late.add(partition)
         return True
 
+    def may_continue(self, partition: Partition) -> bool:
+        """Return whether the partition may send immediately if its lookup finds the log as it was."""
+        return contention.may_continue(partition, self._loop.now)
+
     def step(self) -> None:
         """Query the logs of partitions that have old batches to send, if too little is known of them. The batches
         are kept while the log is as it was: a source that takes longer to return them than a lookup remains valid would

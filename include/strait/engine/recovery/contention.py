@@ -99,11 +99,18 @@ def is_late(partition: Partition, now: float) -> bool:
     return now - queue.last_ack_at > _LATE_SECONDS and now - position.quiet_at > holds_seconds
 
 
+def may_continue(partition: Partition, now: float) -> bool:
+    """Return whether one lookup that finds the log as it was is enough for this instance to send: it counts as the one
+    that is writing."""
+    position = partition.position
+    return _was_quiet(partition, now) or position.acked_sequence > position.found_sequence
+
+
 def seconds_to_watch(partition: Partition, look: Look) -> float:
     """Return for how long the log, which is as it was, must be watched before the batches that have waited for their
     turn may be sent; 0.0: they may be sent now."""
     sequence = partition.position.acked_sequence
-    if _was_writing(partition, look):
+    if may_continue(partition, look.asked_at):
         partition.position.found_quiet(sequence, look.answered_at)
         return 0.0
     return _watched_for(partition, sequence, look, QUIET_SECONDS + _LONGER_SECONDS)
@@ -115,8 +122,8 @@ def keeps_out(partition: Partition, sequence: int, look: Look) -> bool:
     position, queue = partition.position, partition.queue
     if not position.forgettable:
         return False
-    was_writing = _was_writing(partition, look)
-    known = max(queue.sent_sequence, position.quiet_sequence if _was_quiet(partition, look) else -1)
+    was_writing = may_continue(partition, look.asked_at)
+    known = max(queue.sent_sequence, position.quiet_sequence if _was_quiet(partition, look.asked_at) else -1)
     if was_writing and queue.unanswered_end <= sequence <= known:
         position.found_quiet(sequence, look.answered_at)
         return False
@@ -128,13 +135,9 @@ def _known_at(partition: Partition) -> float:
     return max(partition.position.quiet_at, partition.queue.last_ack_at)
 
 
-def _was_quiet(partition: Partition, look: Look) -> bool:
+def _was_quiet(partition: Partition, now: float) -> bool:
     """Return whether this instance has found the log quiet shortly before."""
-    return partition.position.quiet_at > look.asked_at - _RECENT_SECONDS
-
-
-def _was_writing(partition: Partition, look: Look) -> bool:
-    return _was_quiet(partition, look) or partition.position.acked_sequence > partition.position.found_sequence
+    return partition.position.quiet_at > now - _RECENT_SECONDS
 
 
 def _keep_looking(partition: Partition, sequence: int, look: Look, wanted_seconds: float) -> bool:
