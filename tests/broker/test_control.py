@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
 from strait.config import naming
-from strait.config.links import LinksFile, parse
+from strait.config.links import LinksFile, Topics, parse, with_topics
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
 from strait.errors import ConfigError, StateError
@@ -388,6 +388,30 @@ def test_racing_first_cycles_agree_on_one_producer_id_and_one_first_run(
     assert versions == list(range(1, len(versions) + 1))
     first_runs = [tp for outcome in publications for tp in outcome.proposal.new]
     assert sorted(first_runs) == [TopicPartition(f"{link}-orders", number) for number in range(4)]
+
+
+@pytest.mark.parametrize("late", ["it has read the plan", "it has shown its changes"])
+def test_topics_that_another_control_plane_has_replaced_are_not_put_back(
+    clusters: Any, make_file: MakeFile, link: str, late: str
+) -> None:
+    """`strait run` goes on with the Variable's topics, until `strait apply --from-file` replaces them."""
+    variable, own = (f"{link}-orders", f"{link}-added"), (f"{link}-orders",)
+    for topic in variable:
+        create(clusters.source, topic, 1)
+    file = make_file(topics={"include": [*own]})
+    steered = with_topics(file.links[link], Topics(include=variable), where="Airflow Variable it")
+    with Control(file.model_copy(update={"links": {link: steered}}), link) as airflow:
+        assert planned(airflow.apply()) == set(variable)
+    with Control(file, link) as running, Control(file, link) as replacing:
+        assert running.settings_in_force(adopt=True).elsewhere == "Airflow Variable it"
+        proposal = running.propose(stopped=True) if late == "it has shown its changes" else None
+        assert planned(replacing.apply()) == set(own)
+        assert planned(running.apply(proposal, stopped=True)) == set(own)
+        assert running.settings_in_force().elsewhere == ""
+
+
+def planned(outcome: Outcome) -> set[str]:
+    return {topic.source for topic in outcome.plan.topics}
 
 
 def test_a_lost_plan_topic_is_refused_rather_than_copied_anew(

@@ -83,6 +83,7 @@ class Control:
         self._configured = file.links[link]
         self.link = with_heartbeats(self._configured)
         self._handle = ConfiguredLink.of(file, link).with_key()
+        self._adopts = False
         self._register_is_there = self._state_is_there = True  # as last seen
         self._claims: TTLCache[str, Claim] = TTLCache(_CLAIMS_MOST, _CLAIMS_SECONDS)
         self._beginnings: Beginnings = TTLCache(_BEGINNINGS_MOST, _BEGINNINGS_SECONDS)
@@ -94,23 +95,28 @@ class Control:
         return cls(load_link(path, link), link, progress)
 
     def settings_in_force(self, *, adopt: bool = False) -> InForce:
-        """Return the settings that the current plan was made from. ``adopt``: from now on plan with its topics, if they
-        came from elsewhere than the links file.
+        """Return the settings that the current plan was made from. ``adopt``: from now on plan with the topics of the plan
+        that is then the current one, if they came from elsewhere than the links file.
 
         Raises (besides): ConfigError if topics to adopt name task groups that the links file does not have.
         """
         if adopt:
             _ = self._source, self._destination  # both connect; if both fail, the source's error is raised
         self._state.catch_up()
+        if not adopt:
+            return in_force(self._handle.settings, self._state.plans.get(GROUP))
+        self._adopts = True
+        return self._adopt()
+
+    def _adopt(self) -> InForce:
         found = in_force(self._handle.settings, self._state.plans.get(GROUP))
-        if adopt and found.elsewhere and not self._state.proofs[GROUP].is_own:
+        if found.elsewhere and not self._state.proofs[GROUP].is_own:
             raise StateError(
                 f"link {self.name}: plan {found.version} names topics from {found.elsewhere}, and it is "
                 f"{self._state.proofs[GROUP].value}, so they may come from any client that may write to the plan topic",
                 hint="set the same `state.key` here and there, or take the links file's topics with `--from-file`",
             )
-        if adopt:
-            self._configured, self.link = found.link, with_heartbeats(found.link)
+        self._configured, self.link = found.link, with_heartbeats(found.link)
         return found
 
     def propose(self, *, stopped: bool | None = None) -> Proposal:
@@ -265,6 +271,8 @@ class Control:
         return {topic.source: topic.destination for plan in self._state.plans.values() for topic in plan.topics}
 
     def _observe(self) -> tuple[ClusterFacts, ClusterFacts]:
+        if self._adopts:  # another control plane may have published other topics since
+            self._adopt()
         source_id, destination_id = planned_clusters(self._state.plans.values())
         self._handle = self._handle.expecting(source_id, destination_id)
         self._destination.expect(destination_id)
