@@ -66,6 +66,8 @@ def transactions(cluster: Cluster, topic: str, count: int) -> None:
         producer.begin()
         producer.write(6)
         producer.end(number % 4 != 3)
+    wanted = [count * (6 // PARTITIONS + 1)] * PARTITIONS  # a broker writes the last marker after its answer
+    eventually(lambda: ends(cluster, topic, PARTITIONS) == wanted, what="the last marker is written")
 
 
 @pytest.mark.parametrize("naming", ["alias", "identity"])

@@ -67,15 +67,18 @@ class Reader:
             if message is not None and message.error() is None:
                 self.keys.append(message.key() or b"")
                 if len(self.keys) % 50 == 0:
-                    self.commit()
+                    self._commit(KafkaError._NO_OFFSET, KafkaError._WAIT_COORD)  # the next one has it, too
         self.leave()
 
     def commit(self) -> None:
         """What was read; nothing, where that was committed already."""
+        self._commit(KafkaError._NO_OFFSET)
+
+    def _commit(self, *accepted: int) -> None:
         try:
             self._consumer.commit(asynchronous=False)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError._NO_OFFSET:
+            if error.args[0].code() not in accepted:
                 raise
 
     def leave(self) -> None:
