@@ -105,8 +105,9 @@ class Control:
         self._state.catch_up()
         if not adopt:
             return in_force(self._handle.settings, self._state.plans.get(GROUP))
+        found = self._adopt()
         self._adopts = True
-        return self._adopt()
+        return found
 
     def _adopt(self) -> InForce:
         found = in_force(self._handle.settings, self._state.plans.get(GROUP))
