@@ -6,10 +6,9 @@ from strait.engine.partition.partition import Partition
 from strait.engine.partition.position import Phase
 from strait.engine.partition.send_queue import OutBatch
 from strait.engine.recovery import contention
-from strait.net.buffers import BufferPool
 from strait.reasons import Reason
 from strait.state.schema import TopicPolicy
-from support.model.partitions import placed
+from support.model.partitions import batch_of, placed
 from support.model.reports import plain_run
 
 NOW_MS = 1_800_000_000_000
@@ -24,12 +23,6 @@ def keeps_out(partition: Partition, sequence: int, now: float) -> bool:
 def looks_first(partition: Partition, batch: OutBatch, now: float, now_ms: int = NOW_MS) -> bool:
     """Whether the partition is looked up before this batch is sent."""
     return contention.note(partition, batch, now_ms) and contention.is_stale(partition, now)
-
-
-def batch_of(partition: Partition, timestamp_ms: int) -> OutBatch:
-    buffer = BufferPool(1 << 20).adopt(bytearray(1))
-    generation, sequence = partition.position.generation, partition.cursor.sequence
-    return OutBatch(generation, buffer.view(), buffer, sequence, 1, 0, 1, 0, b"", 0, timestamp_ms, False)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from strait.net.buffers import Buffer, BufferPool
 from strait.net.channel import Channel
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
-from strait.net.known_topics import Leader
 from strait.net.tasks import run
+from support.model.one_broker import OneBroker
 from support.model.partitions import placed
 
 
-class Throttling:
+class Throttling(OneBroker):
     """The destination, and its only channel: knows no partition, and answers produce requests with these throttle times,
     in ms."""
 
@@ -27,15 +27,6 @@ class Throttling:
 
     def put_off_channel(self, _: int) -> "Throttling":
         return self
-
-    def leader(self, _topic: str, _partition: int) -> Leader:
-        return Leader(1, 0)
-
-    def version(self, _: int, versions: tuple[int, int]) -> int:
-        return versions[1]
-
-    def served(self, _: int) -> tuple[int, int]:
-        return 0, -1
 
     def ask(self, _request: Any, _reply: Any, *, on_reply: Callable[[Any], None], **_: Any) -> None:
         on_reply(SimpleNamespace(topics=[]))

@@ -10,13 +10,13 @@ from strait.engine.recovery.coordinator import RecoveryCoordinator
 from strait.net import error_policy
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
-from strait.net.known_topics import Leader
 from strait.reasons import Reason
+from support.model.one_broker import OneBroker
 from support.model.partitions import plain_partition
 from support.model.reports import plain_run
 
 
-class Answering:
+class Answering(OneBroker):
     """The destination, and its only channel: loses everything if it has no ``error`` to answer with.
 
     ``omits``: it answers without a word about the partition.
@@ -32,15 +32,6 @@ class Answering:
 
     def prompt_channel(self, _: int) -> "Answering":
         return self
-
-    def leader(self, _topic: str, _partition: int) -> Leader:
-        return Leader(1, 0)
-
-    def version(self, _: int, versions: tuple[int, int]) -> int:
-        return versions[1]
-
-    def served(self, _: int) -> tuple[int, int]:
-        return 0, -1
 
     def ask(
         self, request: Any, _reply: Any, *, on_reply: Callable[[Any], None], on_lost: Callable[[str], None]

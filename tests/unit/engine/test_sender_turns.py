@@ -9,12 +9,10 @@ import pytest
 
 from strait.engine.destination_quota import DestinationQuota
 from strait.engine.partition.partition import Partition
-from strait.engine.partition.send_queue import OutBatch
 from strait.engine.sender import Sender
-from strait.net.buffers import BufferPool
 from strait.net.cluster_client import ClusterClient
 from strait.net.event_loop import Loop
-from support.model.partitions import placed
+from support.model.partitions import batch_of, placed
 
 
 @pytest.fixture
@@ -52,9 +50,7 @@ class Line:
 def with_a_batch(number: int) -> Partition:
     partition = placed(5, number=number)
     partition.queue.route(1)
-    buffer = BufferPool(1 << 20).adopt(bytearray(1))
-    batch = OutBatch(partition.position.generation, buffer.view(), buffer, 5, 1, 0, 1, 0, b"", 0, 0, False)
-    partition.queue.append(batch)
+    partition.queue.append(batch_of(partition, 0))
     return partition
 
 
