@@ -87,7 +87,8 @@ def _copy(link: RigLink, sizes: Sizes, say: Say) -> list[Finding]:
                 slot.kill()
         finally:
             killed.set()
-    say(f"{writing.result()} more records written; slots were killed meanwhile")
+    more = writing.result()
+    say(f"{more} more records written; slots were killed meanwhile")
     began = time.monotonic()
     again = [link.run_slot(slot) for slot in range(sizes.slots)]
     second = link.seconds_until_copied(began)
@@ -96,6 +97,7 @@ def _copy(link: RigLink, sizes: Sizes, say: Say) -> list[Finding]:
     return [
         Finding("all copying after the start", first, "s", _MOST_SECONDS_TO_COPY_ALL),
         Finding("all copying after kill -9", second, "s", _MOST_SECONDS_TO_COPY_ALL),
+        Finding("records written while slots were killed", more, "records"),
         Finding("records", found.records, "records"),
         Finding("records lost", found.lost, "records", 0),
         Finding("records twice", found.twice, "records", 0),
