@@ -46,7 +46,7 @@ test: install browser check ## Run what every change has to pass (20 minutes); o
 	$(done)
 
 .PHONY: test-all
-test-all: install browser check check-tests ## Run the whole suite, with long faults, older brokers, Java clients, MirrorMaker 2 and YARN (75 minutes)
+test-all: install browser check check-tests ## Run the whole suite, with long faults, older brokers, Java clients, MirrorMaker 2 and YARN (150 minutes)
 	$(call step,all tests)
 	STRAIT_SITES="local standalone yarn" $(call pytest,all,2) $(ARGS)
 	$(done)

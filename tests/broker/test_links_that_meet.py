@@ -13,6 +13,7 @@ from strait.errors import ApprovalMissing, ConfigError
 from strait.kafka.connection import silent
 from strait.planning.risks.risks import Risk
 from strait.state.quarantine_log import Entry
+from support.fixtures.clusters import Clusters, pair
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.topics import alter, create, delete, exists, grow, look, produce
@@ -22,6 +23,13 @@ from support.links.handles import handle_into
 pytestmark = pytest.mark.broker
 
 Make = Callable[..., Control]
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    """Of their own: a forecast reads the plans of 100 links, and more than that have been made in those of the session."""
+    with pair(tmp_path_factory) as found:
+        yield found
 
 
 @pytest.fixture
@@ -56,7 +64,9 @@ def within_b(topic: str, **settings: Any) -> dict[str, Any]:
 
 
 def risks(control: Control, *codes: str) -> list[Risk]:
-    return [risk for risk in control.forecast(control.propose()).risks if risk.code in codes]
+    found = control.forecast(control.propose())
+    assert found.unknown == ()
+    return [risk for risk in found.risks if risk.code in codes]
 
 
 @pytest.mark.core

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyspark
+from py4j import java_gateway, protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from strait.embedded import jars
@@ -30,8 +32,12 @@ def kafka_jvm(*more: Path) -> Iterator[Any]:
         return_proc=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+    # A Spark session leaves its translation of Java's exceptions in this process, and needs a session for it. Each iteration over
+    # a collection of Java ends with an exception.
+    as_of_py4j = patch.object(java_gateway, "get_return_value", protocol.get_return_value)
     try:
-        yield gateway.jvm
+        with as_of_py4j:
+            yield gateway.jvm
     finally:
         gateway.shutdown()
         process.stdin.close()
