@@ -1,3 +1,3 @@
 """Strait: Kafka cluster-to-cluster replication on Spark, run from Airflow."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
