@@ -15,6 +15,7 @@ from strait.kafka.admin import Admin, NewTopic
 from strait.launch import processes
 from strait.model import TopicPartition
 from support.fixtures.waiting import eventually
+from support.fixtures.wheel import Installed
 from support.kafka.groups import commit, committed
 from support.kafka.records import assert_equal, read_all
 from support.links.foreground_run import Run, lives
@@ -42,8 +43,8 @@ class Foreground:
         block = {"source": "a", "destination": "b", "topics": {"include": [self.topic]}} | settings
         self._links_file.write_text(yaml.safe_dump({"clusters": clusters, "links": {self.link: block}}))
 
-    def start(self, code: Path | None = None) -> Run:
-        run = Run(self._links_file, self._folder, f"run-{len(self._runs)}", "--link", self.link, code=code)
+    def start(self, version: Installed | None = None) -> Run:
+        run = Run(self._links_file, self._folder, f"run-{len(self._runs)}", "--link", self.link, version=version)
         self._runs.append(run)
         return run
 

@@ -18,28 +18,29 @@ from e2e.test_run import PARTITIONS, Foreground
 from strait.config.home import project_root
 from strait.model import TopicPartition
 from support.fixtures.waiting import eventually
+from support.fixtures.wheel import Installed, install
 from support.kafka.groups import commit, committed
 from support.links.foreground_run import Run, strait_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(1200)]
 
-BEFORE_THE_FIRST_TAG = "d2e60851"
-"""The commit that stands for the version before, until one is released and has a tag."""
+FIRST_RELEASE = "348bde5c"
+"""The commit of v0.1.0, for a checkout without tags."""
 
 PAUSE_SECONDS = 0.05
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `include` of the version before, which runs on the libraries of this one."""
-    tagged = _git("describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^").stdout.decode().strip()
-    archive = _git("archive", tagged or BEFORE_THE_FIRST_TAG, "include")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The version before, as its users have installed it."""
+    tag = _git("describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^").stdout.decode().strip()
+    archive = _git("archive", tag or FIRST_RELEASE)
     if archive.returncode:
-        pytest.skip(f"this checkout has no commit {tagged or BEFORE_THE_FIRST_TAG}")
+        pytest.skip(f"this checkout has no commit {tag or FIRST_RELEASE}")
     folder = tmp_path_factory.mktemp("before")
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(folder, filter="data")
-    return folder / "include"
+        files.extractall(folder / "sources", filter="data")
+    return install(folder, project=folder / "sources")
 
 
 def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
@@ -87,16 +88,16 @@ def copies(run: Run, what: str) -> None:
     )
 
 
-def status(link: Foreground, code: Path | None, folder: Path) -> Any:
+def status(link: Foreground, version: Installed | None, folder: Path) -> Any:
     """What `strait status` of a version reads in the state topics."""
-    strait, environment = strait_of(code)
-    command = [*strait, "status", link.link, "-o", "json", "-f", str(folder / "links.yaml")]
+    strait, environment = strait_of(version)
+    command = [strait, "status", link.link, "-o", "json", "-f", str(folder / "links.yaml")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
 
-def test_a_link_is_upgraded_under_load_and_rolled_back(foreground: Foreground, before: Path, tmp_path: Path):
+def test_a_link_is_upgraded_under_load_and_rolled_back(foreground: Foreground, before: Installed, tmp_path: Path):
     group = f"{foreground.topic}-group"
     at = TopicPartition(foreground.topic, 1)
 
@@ -109,10 +110,10 @@ def test_a_link_is_upgraded_under_load_and_rolled_back(foreground: Foreground, b
 
     with written(foreground):
         runs: list[Run] = []
-        for number, (code, who) in enumerate(
+        for number, (version, who) in enumerate(
             [(before, "before"), (None, "after"), (before, "before again"), (None, "after again")]
         ):
-            runs.append(foreground.start(code))
+            runs.append(foreground.start(version))
             copies(runs[-1], who)  # beside the other version, which still runs
             if number:
                 assert runs[-2].end()[0] == 0, runs[-2].errors.read_text()

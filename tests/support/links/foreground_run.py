@@ -12,29 +12,29 @@ from typing import Any
 import psutil
 
 from strait.launch import processes
+from support.fixtures.wheel import Installed
 
 STRAIT = Path(sys.executable).with_name("strait")
 
 
-def strait_of(code: Path | None) -> tuple[list[str], dict[str, str]]:
-    """The command `strait` and its environment; ``code``: the `include` of another version, None: of this one."""
-    if code is None:
-        return [str(STRAIT)], dict(os.environ)
-    command = [sys.executable, "-c", "from strait.cli.main import main; main()"]
-    return command, os.environ | {"PYTHONPATH": str(code)}
+def strait_of(version: Installed | None) -> tuple[str, dict[str, str]]:
+    """The command `strait` and its environment; ``version``: another one, None: this checkout."""
+    return (str(STRAIT), dict(os.environ)) if version is None else (str(version.strait), version.environment)
 
 
 class Run:
-    """One `strait run --json`, and what it has said so far. ``code``: see `strait_of`."""
+    """One `strait run --json`, and what it has said so far. ``version``: see `strait_of`."""
 
-    def __init__(self, links_file: Path, folder: Path, name: str, *arguments: str, code: Path | None = None) -> None:
+    def __init__(
+        self, links_file: Path, folder: Path, name: str, *arguments: str, version: Installed | None = None
+    ) -> None:
         self.home = folder / "home"
         self._said = folder / f"{name}.out"
         self.errors = folder / f"{name}.err"
-        strait, environment = strait_of(code)
+        strait, environment = strait_of(version)
         with self._said.open("wb") as out, self.errors.open("wb") as err:
             self.process = subprocess.Popen(
-                [*strait, "run", "--config", str(links_file), "--interval", "1", "--json", *arguments],
+                [strait, "run", "--config", str(links_file), "--interval", "1", "--json", *arguments],
                 stdout=out,
                 stderr=err,
                 env=environment | {"STRAIT_HOME": str(self.home)},
