@@ -11,6 +11,9 @@ from strait_airflow.noticing import Judged
 KNOWN = "known since"
 """First words of the note of a green run whose incidents an earlier red run has reported."""
 
+UNCHECKED = "not checked by this run"
+"""Suffix of an incident of which a run could not determine whether it lasts."""
+
 RED_AGAIN_MS = 24 * 3600 * 1000
 """An incident that lasts makes another run red after this time."""
 
@@ -54,8 +57,13 @@ class Verdict(NamedTuple):
         if self.is_red:
             return f"needs an operator: {self.lines[0]}"
         if self.since_ms:
-            return f"{KNOWN} {utc(self.since_ms)} UTC: {[*self.lines, *self.kept][0]}"
+            return f"{KNOWN} {utc(self.since_ms)} UTC: {self.incidents[0]}"
         return "needs no operator"
+
+    @property
+    def incidents(self) -> tuple[str, ...]:
+        """One line for each incident that is known after this run; that of a kept one includes that it was not checked."""
+        return (*self.lines, *(f"{id_} ({UNCHECKED})" for id_ in self.kept))
 
 
 def verdict_of(
@@ -146,11 +154,11 @@ def note_lines(verdict: Verdict, reasons: Collection[str], done: str) -> list[st
         done: the result of the run, in one line.
     """
     result = [done] if done else []
-    if not (verdict.lines or verdict.kept):
+    if not verdict.incidents:
         return [*reasons, *result]
     head = "needs an operator:" if verdict.is_red else f"{KNOWN} {utc(verdict.since_ms)} UTC:"
     because = [f"run because: {_without(verdict.lines, reason)}" for reason in reasons]
-    incidents = [f"- {line}" for line in (*verdict.lines, *verdict.kept)]
+    incidents = [f"- {line}" for line in verdict.incidents]
     return [head, *incidents, *because, *([] if verdict.is_red else result)]
 
 

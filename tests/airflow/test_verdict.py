@@ -15,6 +15,7 @@ from strait_airflow.noticing import ACTING_MOST_MS, Judged, reasons_of
 from strait_airflow.verdict import (
     KNOWN,
     RED_AGAIN_MS,
+    UNCHECKED,
     Failure,
     Incident,
     attention_of,
@@ -67,6 +68,9 @@ def test_while_a_slot_is_silent_what_it_said_is_not_over_and_is_no_news_afterwar
     silent = verdict(needs=[], judged=stored(first.judged), run="r2", partial=True)
     assert not silent.is_red
     assert silent.kept == (HALTED.id,)
+    assert note_lines(silent, (), "")[1:] == [f"- {HALTED.id} ({UNCHECKED})"], "nobody knows whether it lasts"
+    red = verdict(needs=[GROWS], judged=stored(first.judged), run="r2", partial=True)
+    assert note_lines(red, (), "") == ["needs an operator:", f"- {GROWS.line}", f"- {HALTED.id} ({UNCHECKED})"]
     assert silent.judged.attention == first.judged.attention, "the watch sees no change"
     again = verdict(needs=[HALTED], judged=stored(silent.judged), run="r3")
     assert not again.is_red
@@ -128,7 +132,7 @@ def test_a_wrong_setting_is_not_over_because_a_run_did_not_plan():
     wrong = verdict(planning=[WRONG])
     dead = verdict(judged=stored(wrong.judged), run="r2", planned=False, now_ms=2000)
     assert (dead.is_red, dead.kept) == (False, (WRONG.cause,))
-    assert dead.headline == f"{KNOWN} {utc(1000)} UTC: {WRONG.cause}"
+    assert dead.headline == f"{KNOWN} {utc(1000)} UTC: {WRONG.cause} ({UNCHECKED})"
     assert not verdict(planning=[WRONG], judged=stored(dead.judged), run="r3", now_ms=3000).is_red
     over = verdict(judged=stored(dead.judged), now_ms=3000)
     assert (over.headline, over.judged.known) == ("needs no operator", {})
