@@ -154,11 +154,11 @@ def note_lines(verdict: Verdict, reasons: Collection[str], done: str) -> list[st
         done: the result of the run, in one line.
     """
     result = [done] if done else []
-    if not verdict.incidents:
+    incidents = [f"- {line}" for line in verdict.incidents]
+    if not incidents:
         return [*reasons, *result]
     head = "needs an operator:" if verdict.is_red else f"{KNOWN} {utc(verdict.since_ms)} UTC:"
     because = [f"run because: {_without(verdict.lines, reason)}" for reason in reasons]
-    incidents = [f"- {line}" for line in verdict.incidents]
     return [head, *incidents, *because, *([] if verdict.is_red else result)]
 
 

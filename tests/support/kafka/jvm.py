@@ -32,11 +32,10 @@ def kafka_jvm(*more: Path) -> Iterator[Any]:
         return_proc=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-    # A Spark session leaves its translation of Java's exceptions in this process, and needs a session for it. Each iteration over
-    # a collection of Java ends with an exception.
-    as_of_py4j = patch.object(java_gateway, "get_return_value", protocol.get_return_value)
+    # A Spark session leaves its translation of Java's exceptions in this process, and needs a session for it. Each
+    # iteration over a collection of Java ends with an exception.
     try:
-        with as_of_py4j:
+        with patch.object(java_gateway, "get_return_value", protocol.get_return_value):
             yield gateway.jvm
     finally:
         gateway.shutdown()
