@@ -153,11 +153,16 @@ if __name__ == "__main__":
     options.add_argument("--unplanned", action="store_true", help="with --failovers: each time the source is lost")
     options.add_argument("--pool", type=int, help="instead, kill tasks of a pool of twenty links so often")
     options.add_argument("--transform", action="store_true", help="instead, break applications that transform records")
+    options.add_argument("--kills", type=int, default=0, help="with --transform: until so many faults killed something")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="strait-soak-") as directory:
         if chosen.transform:
             transform_rounds(
-                Path(directory), chosen.seed, lambda line: sys.stdout.write(f"{line}\n"), minutes=chosen.minutes
+                Path(directory),
+                chosen.seed,
+                lambda line: sys.stdout.write(f"{line}\n"),
+                minutes=chosen.minutes,
+                kills=chosen.kills,
             )
         elif chosen.pool:
             pool_rounds(Path(directory), chosen.pool, chosen.seed, lambda line: sys.stdout.write(f"{line}\n"))

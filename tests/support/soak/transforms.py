@@ -37,19 +37,20 @@ _DIVIDED, _BIG, _REST = f"{_NAME}.divided", f"{_NAME}.big", f"{_NAME}.rest"
 _IS_BIG = "v.amount > 50"
 _SCHEMAS = (7, 9)  # of records in Avro
 _SLOW_SECONDS = 15.0
+_PROGRESS_SECONDS = 60.0
 
 
 def transform_rounds(
-    folder: Path, seed: int, say: Say, *, minutes: float = 0.0, faults: int = 1
+    folder: Path, seed: int, say: Say, *, minutes: float = 0.0, faults: int = 1, kills: int = 0
 ) -> Mapping[str, Sequence[float]]:
     """Returns after how many seconds everything that was written before was copied, for each kind of fault. It goes on for so
-    many minutes, and for so many faults."""
-    say(f"seed {seed}, {minutes:g} minutes, at least {faults} faults")
+    many minutes, for so many faults, and until so many of them killed something."""
+    say(f"seed {seed}, {minutes:g} minutes, at least {faults} faults, {kills} kills")
     with Cluster(folder / "source") as source, Cluster(folder / "destination") as destination:
         storm = TransformStorm(folder, source, destination, seed)
         try:
             with beside(storm.write):
-                recoveries = storm.rage(minutes, faults, say)
+                recoveries = storm.rage(minutes, faults, kills, say)
             storm.until_copied()
             say("comparing")
             records = storm.compare()
@@ -124,12 +125,13 @@ class TransformStorm:
     def write(self, stop: threading.Event) -> None:
         write_until(stop, self._writers, self._writes, _PER_SECOND)
 
-    def rage(self, minutes: float, faults: int, say: Say) -> Mapping[str, Sequence[float]]:
+    def rage(self, minutes: float, faults: int, kills: int, say: Say) -> Mapping[str, Sequence[float]]:
         recoveries: dict[str, list[float]] = defaultdict(list)
         self._start_those_that_ended()
         self.until_copied()
-        begun, drawn = time.monotonic(), 0
-        while drawn < faults or time.monotonic() < begun + minutes * 60:
+        begun = spoken_at = time.monotonic()
+        drawn = 0
+        while drawn < faults or self.kills < kills or time.monotonic() < begun + minutes * 60:
             name = self._rng.choice(sorted(self.faults))
             self.races += all(parts(one)["slot"] for one in self._instances)
             self.faults[name]()
@@ -138,6 +140,9 @@ class TransformStorm:
             recoveries[name].append(self.until_copied(name))
             if recoveries[name][-1] > _SLOW_SECONDS:
                 say(f"{time.monotonic() - begun:6.0f} s  {name}: all copied after {recoveries[name][-1]:.1f} s")
+            if (now := time.monotonic()) >= spoken_at + _PROGRESS_SECONDS:
+                spoken_at = now
+                say(f"{now - begun:6.0f} s  {drawn} faults, {self.kills} kills, {self.races} races, last {name}")
             time.sleep(self._rng.uniform(0.0, 2.0))
         return recoveries
 
