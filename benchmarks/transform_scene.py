@@ -1,28 +1,36 @@
 """What `transforms.py` measures with: links whose applications run, topics of JSON records, and what a copier takes to empty
 one."""
 
+import itertools
 import json
 import random
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from strait.config import naming
 from strait.embedded.kafka import Cluster
+from strait.engine.packing import PACKED_GAPS
 from strait.launch import processes
 from strait.launch.local import LocalLauncher
-from strait.state.schema import TopicPolicy
+from strait.state.codec import encode
+from strait.state.packed_gaps import Gaps, pack
+from strait.state.schema import OffsetMapping, TopicPolicy
 from strait.state.transform import TopicTransform
 from support.fixtures.background import beside
 from support.fixtures.clusters import Clusters
 from support.links.links import Link, link_of
 
 PARTITIONS, RECORD_BYTES = 4, 250
+MOST_WAITING = 1_000  # segments
 LATENCY_RATE = 500
 
 
@@ -100,6 +108,39 @@ def fill(cluster: Cluster, topic: str, records: int) -> None:
                 producer.poll(0.1)
     if producer.flush(300):
         raise SystemExit("the records could not be written")
+
+
+def write_map(cluster: Cluster, link: str, source_records: int) -> None:
+    """Write the offset map of a topic of which every second record was kept, at random."""
+    rng = np.random.default_rng(1)
+
+    def gaps() -> tuple[str, int, int]:
+        starts, missing = (np.cumsum(rng.geometric(0.5, PACKED_GAPS)) for _ in range(2))
+        both = Gaps(*(array("q", column.tobytes()) for column in (starts, missing)))
+        return pack(both, bits=True), int(starts[-1]), int(missing[-1])
+
+    texts = [gaps() for _ in range(300)]  # more than fit into a batch, where repetitions would be compressed
+    reached = [[0, 0] for _ in range(PARTITIONS)]  # sequence and source offset
+    producer = Producer(
+        cluster.client_properties | {"compression.type": "zstd", "linger.ms": 20, "message.max.bytes": 8 << 20}
+    )
+    for number in itertools.count():
+        (text, records, gone), place = texts[number % len(texts)], reached[number % PARTITIONS]
+        segment = OffsetMapping(
+            topic=link, partition=number % PARTITIONS, destination=link, source_id="s" * 22, destination_id="d" * 22,
+            source_base=place[1], destination_base=place[0], sequence_base=place[0], gaps=text,
+            sequence_end=place[0] + records, checkpoint_at_ms=1, transform="0123456789abcdef",
+        )  # fmt: skip
+        key, value = encode(segment)
+        producer.produce(naming.map_topic(link), value, key)
+        while len(producer) > MOST_WAITING:
+            producer.poll(0.1)
+        place[0] += records
+        place[1] += records + gone
+        if sum(offset for _, offset in reached) >= source_records:
+            break
+    if producer.flush(300):
+        raise SystemExit("the map could not be written")
 
 
 def tree_of(link: Link) -> list[psutil.Process]:

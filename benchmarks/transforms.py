@@ -4,7 +4,8 @@
 
 Scenarios: `drain`, a topic of JSON records of 250 B is emptied as it is, filtered and masked, filtered without parsing, with a
 masked key, and by MirrorMaker 2 without and with a transformation of its own that does what the second does; `map`, what
-1 %, 50 % and 99 % of records kept at random leave in the offset map; `latency`, 500 records a second; `recovery`, how soon
+1 %, 50 % and 99 % of records kept at random leave in the offset map; `day`, how soon a slot has read the map of a day of 100,000 records a second
+of which every second one is kept; `latency`, 500 records a second; `recovery`, how soon
 records arrive again after a worker, and after the driver is killed. Appends a table for each to results-transforms.md.
 
 CPU is that of the copier's own processes, so that other load matters less; rates are of the second half of the records, which
@@ -12,7 +13,9 @@ leaves out most of the JVM's compiling.
 """
 
 import argparse
+import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -38,13 +41,26 @@ from strait.state.codec import encode
 from strait.state.reader import StateReader
 from strait.state.runs import RunsByPartition
 from strait.state.schema import OffsetMapping, TopicPolicy
+from strait.state.topics import ensure_state_topics
 from strait.state.transform import TopicTransform
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.links.links import Link
 from support.links.transforming import kill, parts, started
 from support.reaper import leave_nothing
-from transform_scene import LATENCY_RATE, PARTITIONS, VALUES, Drained, Scene, drained, fill, latencies, tree_of, trickle
+from transform_scene import (
+    LATENCY_RATE,
+    PARTITIONS,
+    VALUES,
+    Drained,
+    Scene,
+    drained,
+    fill,
+    latencies,
+    tree_of,
+    trickle,
+    write_map,
+)
 
 RESULTS = Path(__file__).with_name("results-transforms.md")
 SMT = Path(__file__).parent / "mm2" / "JsonMask.java"
@@ -149,6 +165,29 @@ def read_ms(runs: Sequence[OffsetMapping]) -> float:
     return (time.process_time() - began) / times * 1e3
 
 
+def day(scene: Scene) -> list[str]:
+    """What a slot does before it copies, in a process of its own: it reads the map, and decodes the segments of its partitions."""
+    link = scene.topic()
+    ensure_state_topics(Admin(scene.destination.client_properties, "it"), link, 1)
+    write_map(scene.destination, link, 100_000 * 86_400)
+    argv = [sys.executable, __file__, "--read-map", link, json.dumps(scene.destination.client_properties)]
+    rows = [subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip() for _ in range(3)]
+    print("\n".join(rows), flush=True)
+    return rows
+
+
+def read_map(link: str, properties: Mapping[str, str]) -> None:
+    """Print the row of one process."""
+    began = time.monotonic()
+    with StateReader(properties, "destination", link, follow=("map",), some_partitions=True) as state:
+        state.catch_up(60)
+        read = time.monotonic() - began
+        segments = sum(map(len, state.runs.values()))
+        both = time.monotonic() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"| {segments:,} | {read:.1f} | {both - read:.1f} | {both:.1f} | {peak:,.0f} |")
+
+
 def passed(state: StateReader) -> int:
     """Source offsets that the slots have passed."""
     state.poll(0.2)
@@ -222,6 +261,7 @@ HEADS = {
         "B per source record written to it",
         "ms CPU to read the map, for a million of source records",
     ),
+    "day": ("segments", "s to read them", "s to decode them", "s together", "MiB at most"),
     "latency": ("how", "records", "p50 ms", "p90 ms", "p99 ms"),
     "recovery": ("how", "killed", "times", "median s", "longest s"),
 }
@@ -235,7 +275,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--no-record", action="store_true")
+    parser.add_argument("--read-map", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.read_map:
+        link, properties = arguments.read_map
+        read_map(link, json.loads(properties))
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with Cluster(folder / "a") as source, Cluster(folder / "b") as destination:
@@ -243,6 +288,7 @@ def main() -> None:
             scenarios: Mapping[str, Callable[[], list[str]]] = {
                 "drain": lambda: drain(scene, arguments.records),
                 "map": lambda: maps(scene, arguments.records),
+                "day": lambda: day(scene),
                 "latency": lambda: latency(scene, arguments.seconds),
                 "recovery": lambda: recovery(scene, arguments.kills),
             }

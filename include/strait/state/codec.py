@@ -170,8 +170,8 @@ def is_of_moved_copies(raw_key: bytes | None) -> bool:
 
 def run_key(run: OffsetMapping) -> RunKey:
     """Return the key under which an offset segment is written."""
-    said = (run.destination, run.source_id, run.destination_id, run.source_base, run.destination_base, run.gaps)
-    check = zlib.crc32(json.dumps(said).encode())
+    said = json.dumps((run.destination, run.source_id, run.destination_id, run.source_base, run.destination_base))
+    check = zlib.crc32(f'{said[:-1]}, "{run.gaps}"]'.encode())  # gaps are in base64, which needs no escapes
     return RunKey(topic=run.topic, partition=run.partition, sequence_base=run.sequence_base, check=check)
 
 

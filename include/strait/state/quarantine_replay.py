@@ -6,6 +6,7 @@ To the link a replayed record is a foreign record: it has another producer, and 
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from strait.config import naming
 from strait.errors import ConfigError
@@ -29,7 +30,11 @@ def in_source_order(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def targets(
-    entries: Sequence[Entry], to: str | None, plans: Iterable[Plan], destination: Mapping[str, TopicFacts]
+    entries: Sequence[Entry],
+    to: str | None,
+    plans: Iterable[Plan],
+    destination: Mapping[str, TopicFacts],
+    unread: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return source topic -> the destination topic to write to.
 
@@ -38,6 +43,7 @@ def targets(
         plans: the current plans of all task groups; a topic is in the plan of each task group that copies part of it. With
             ``to``, those of other links into the cluster, too.
         destination: every topic of the destination cluster.
+        unread: other link into the cluster -> why its plans are unknown. It may replicate to ``to``, and halt.
 
     Raises:
         ConfigError: the records may not be replayed; it lists every reason.
@@ -55,6 +61,7 @@ def targets(
         for (_, target), partition in sorted(highest.items())
         if (problem := _unfit(target, partition, planned.get(target), destination.get(target), to is not None))
     ]
+    problems += [f"whether link {link} replicates to {to}, too, is unknown: {why}" for link, why in unread.items()]
     problems += [
         f"{entry}: its content was not set aside, as a record that cannot be parsed cannot be masked; it is on the source alone"
         for entry in entries

@@ -4,41 +4,16 @@ A reader of the whole map needs few of its partitions, such as a slot its own, a
 later ones supersede. So the newest value of each key is kept as bytes, and decoded when its partition is requested.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
-from strait.config.route_names import ARROW
 from strait.state.codec import Unreadable, decode, decode_key, encode_key
 from strait.state.keys import RunKey
+from strait.state.plain_runs import is_plain
 from strait.state.schema import OffsetMapping
 
 Where = tuple[str, int]
 
 _BASE = b',"sequence_base":'
-_NUMBER = rb"(?:0|[1-9]\d{0,17})"
-_TEXT = rb'"[ !#-\[\]-~]*(?:%s[ !#-\[\]-~]*)?"' % ARROW.encode()  # with an arrow, it is the name of a route
-_SHAPES: Mapping[Any, bytes] = {int: rb"-?" + _NUMBER, str: _TEXT, bool: rb"(?:true|false)"}
-
-
-def _shape(name: str) -> bytes:
-    field = OffsetMapping.model_fields[name]
-    if name == "v":
-        return b"1"
-    return _NUMBER if field.metadata else _SHAPES[field.annotation]
-
-
-_LATER = "transform"  # the last field, written only if there is one
-
-PLAIN = re.compile(
-    rb'\{%s(?:,"%s":"[0-9a-f]+")?\}'
-    % (
-        b",".join(b'"%s":%s' % (name.encode(), _shape(name)) for name in OffsetMapping.model_fields if name != _LATER),
-        _LATER.encode(),
-    )
-)
-"""A value in the form that this version writes. It can be decoded, unless its gaps were altered or its key is wrong."""
-
 NotRead = Callable[[bytes, int, Unreadable], None]
 
 
@@ -70,7 +45,7 @@ class RunsByPartition(Mapping[Where, tuple[OffsetMapping, ...]]):
 
     def put(self, raw_key: bytes | None, raw_value: bytes, offset: int) -> None:
         """Add one record. Raises Unreadable, and the segments stay unchanged."""
-        if PLAIN.fullmatch(raw_value) is None:
+        if not is_plain(raw_value):
             decode(OffsetMapping, raw_key, raw_value)
         key = raw_key or b""
         head = key.rpartition(_BASE)[0]
@@ -125,9 +100,9 @@ class RunsByPartition(Mapping[Where, tuple[OffsetMapping, ...]]):
 
     def _decode(self, head: bytes) -> tuple[OffsetMapping, ...]:
         kept = self._kept[head]
-        raw, kept.raw = kept.raw, {}
         self._undecoded.pop(head, None)
-        for key, (value, offset) in raw.items():
+        for key in tuple(kept.raw):
+            value, offset = kept.raw.pop(key)  # one by one, as a map of a gigabyte would be in memory twice
             try:
                 kept.decoded[key] = decode(OffsetMapping, key, value)
             except Unreadable as error:

@@ -1,7 +1,9 @@
 """State records: what is written is read back, and what cannot be read harms nothing."""
 
 import json
+from array import array
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 from strait.config.route_names import route_name
 from strait.state import runs as runs_module
 from strait.state.codec import decode, encode, encode_key, run_key
-from strait.state.runs import PLAIN
+from strait.state.packed_gaps import Gaps, pack
+from strait.state.plain_runs import is_plain
 from strait.state.schema import OffsetMapping, Plan
 from strait.state.view import Kind, Place, StateView
 
@@ -127,7 +130,41 @@ def test_no_bytes_at_all_can_break_the_view(key: bytes | None, value: bytes, kin
     )
 )
 def test_a_run_as_this_version_writes_it_needs_no_look_before_it_is_asked_for(written: OffsetMapping) -> None:
-    assert PLAIN.fullmatch(encode(written)[1])
+    assert is_plain(encode(written)[1])
+
+
+@pytest.mark.parametrize(
+    ("changed", "into"),
+    [
+        (b'"gaps":"', b'"gaps":"\\"'),
+        (b'"gaps":"', b'"gaps":"","gaps":"'),
+        (b'"gaps":', b'"holes":'),
+        (b',"checkpoint_at_ms":0', b',"checkpoint_at_ms":0,"colour":"red"'),
+        (b',"checkpoint_at_ms":0}', b',"checkpoint_at_ms":0'),
+        (b',"checkpoint_at_ms":0}', b',"checkpoint_at_ms":0}}'),
+        (b'"topic":"t"', b'"topic":"\xff"'),
+        (b'"v":1', b'"v":2'),
+    ],
+)
+def test_a_run_in_another_form_is_parsed_before_it_replaces_one(changed: bytes, into: bytes) -> None:
+    plain = encode(run(gaps="eJxjYAQAAAMAAg=="))[1]
+    assert is_plain(plain)
+    assert changed in plain
+    assert not is_plain(plain.replace(changed, into))
+
+
+@given(
+    st.builds(
+        run,
+        destination=st.sampled_from(["t", route_name("customers", "customers_big")]),
+        source_base=st.integers(0, 1 << 50),
+        destination_base=st.integers(0, 1 << 50),
+        gaps=st.sampled_from(["", "eJxjYAQAAAMAAg==", pack(Gaps(array("q", [1]), array("q", [2])), bits=True)]),
+    )
+)
+def test_a_key_has_the_checksum_by_which_earlier_versions_accept_it(made: OffsetMapping) -> None:
+    said = (made.destination, made.source_id, made.destination_id, made.source_base, made.destination_base, made.gaps)
+    assert run_key(made).check == crc32(json.dumps(said).encode())
 
 
 def test_of_many_checkpoints_and_partitions_only_what_is_asked_for_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
