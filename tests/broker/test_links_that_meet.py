@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
+from strait.config import naming
 from strait.config.links import LinksFile, parse
+from strait.control.other_links import other_links
 from strait.control.plane import Control
 from strait.control.quarantine import Chosen, Quarantine
 from strait.errors import ApprovalMissing, ConfigError
+from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.planning.risks.risks import Risk
 from strait.state.quarantine_log import Entry
@@ -130,6 +134,39 @@ def test_nothing_is_replayed_into_a_copy_of_another_link_that_halts(clusters: An
     entry = Entry(0, "other", 0, 5, 1, "other", "batch_refused", "", 1, 10)
     with pytest.raises(ConfigError, match=f"{topic}: replayed records would halt the replication of {topic}"):
         mine.targets([entry], topic)
+    create(clusters.destination, f"{topic}-repaired", 1)
+    assert mine.targets([entry], f"{topic}-repaired") == {"other": f"{topic}-repaired"}
+    other = naming.plan_topic(f"one-{topic[-8:]}")
+    producer = Producer(properties)
+    producer.produce(other, b"{", b"?")
+    assert producer.flush(30) == 0
+    with pytest.raises(
+        ConfigError, match=f"whether link one-{topic[-8:]} replicates to {topic}-repaired, too, is unknown"
+    ):
+        mine.targets([entry], f"{topic}-repaired")
+    producer.produce(other, None, b"?")
+    assert producer.flush(30) == 0
+    assert mine.targets([entry], f"{topic}-repaired") == {"other": f"{topic}-repaired"}
+
+
+def test_of_many_links_those_from_the_same_source_are_read_first_and_then_the_newest(
+    clusters: Any, make: Make, topic: str
+) -> None:
+    create(clusters.source, topic, 1)
+    create(clusters.destination, f"{topic}-local", 1)
+    make("same-old").apply()
+    make("same-new").apply()
+    for name in ("first", "second"):
+        make(name, **within_b(topic)).apply()
+    at = dict(clusters.destination.client_properties), "b"
+    source_id = Admin(clusters.source.client_properties, "a").observe(lambda _: False).cluster_id
+    mine = f"mine-{topic[-8:]}"
+    order = list(other_links(*at, mine, source_id=source_id).plans)
+    of_here = [name.rsplit("-", 1)[0] for name in order if name.endswith(topic[-8:])]
+    assert of_here == ["same-new", "same-old", "second", "first"]
+    some = other_links(*at, mine, source_id=source_id, most=2)
+    assert list(some.plans) == order[:2]
+    assert some.unread == dict.fromkeys(order[2:], "only the plans of 2 links are read")
 
 
 def test_an_approval_of_one_link_is_none_of_what_the_other_one_has_done_meanwhile(

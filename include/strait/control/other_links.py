@@ -11,9 +11,6 @@ from strait.state.reader import StateReader
 from strait.state.schema import Plan
 from strait.text import plural
 
-MOST_READ = 100
-"""Number of links whose plans are read."""
-
 
 class Claim(NamedTuple):
     """Why another link may replicate to a destination topic. ``known``: by its plan; else that is unknown."""
@@ -26,7 +23,7 @@ def claims(properties: Mapping[str, str], cluster: str, link: str, topics: Colle
     """Return the claims of other links on these destination topics, as far as there are any. Raises
     ClusterUnavailable."""
     try:
-        others = other_links(properties, cluster, link, most=None)
+        others = other_links(properties, cluster, link)
     except NotAuthorized as error:
         return dict.fromkeys(topics, Claim(f"whether other links replicate to it is unknown: {error}", known=False))
     found: dict[str, Claim] = {}
@@ -42,17 +39,22 @@ def claims(properties: Mapping[str, str], cluster: str, link: str, topics: Colle
     return found
 
 
-def other_links(properties: Mapping[str, str], cluster: str, link: str, *, most: int | None = MOST_READ) -> OtherLinks:
+def other_links(
+    properties: Mapping[str, str], cluster: str, link: str, *, source_id: str = "", most: int | None = None
+) -> OtherLinks:
     """Return the plans of the other links into a cluster, as far as they can be read. Links that were removed still have
     theirs.
 
     Args:
-        most: number of links whose plans are read; None: all.
+        most: number of links whose plans are read; None: all. Then those from the same source are read first, whose
+            ``source_id`` is Kafka's, and of each the newest.
 
     Raises:
         ClusterUnavailable, NotAuthorized: the producer registry cannot be read.
     """
-    names = sorted({one.link for one in registered(properties, cluster)} - {link})
+    sources = {one.link: one.source for one in registered(properties, cluster) if one.link != link}
+    newest = list(reversed(sources))
+    names = sorted(newest, key=lambda name: sources[name] != source_id)
     plans: dict[str, tuple[Plan, ...]] = {}
     read = names if most is None else names[:most]
     unread = dict.fromkeys(names[len(read) :], f"only the plans of {plural(len(read), 'link')} are read")

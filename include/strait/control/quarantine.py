@@ -125,10 +125,13 @@ class Quarantine:
         with self._link.state("plan") as state:
             state.catch_up()
             plans = list(state.plans.values())
-        others = other_links(*self._link.destination, self._link.name).plans.values() if to is not None else ()
-        plans += [plan for of_link in others for plan in of_link]
+        unread: Mapping[str, str] = {}
+        if to is not None:
+            others = other_links(*self._link.destination, self._link.name)
+            plans += [plan for of_link in others.plans.values() for plan in of_link]
+            unread = others.unread
         there = self._link.admin("destination").observe(lambda _: False).topics
-        return targets(entries, to, plans, there)
+        return targets(entries, to, plans, there, unread)
 
     def records(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Message]]:
         """Yield the entries with their quarantined records, in the order of the topic."""
