@@ -45,7 +45,7 @@ from strait.state.schema import Plan
 from strait.waiting import unix_ms
 
 _MOST_LINKS = 100
-"""Number of other links whose plans are read: each takes about a fifth of a second."""
+"""Number of other links whose plans are read: each takes a twentieth of a second or more."""
 
 Answer = TypeVar("Answer")
 
