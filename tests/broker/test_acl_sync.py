@@ -11,7 +11,7 @@ from confluent_kafka.admin import ResourceType
 from strait.config import links, naming
 from strait.control.outcome import Outcome
 from strait.control.plane import Control
-from strait.control.registration import registered
+from strait.control.registration import writing_links
 from strait.kafka.admin import Admin
 from strait.model import TopicAcl
 from strait.planning.topic_sync.actions import allowed
@@ -243,7 +243,7 @@ def test_with_the_documented_rights_all_is_done_and_each_right_is_used(setup: Se
     secured, topic, copy = setup.secured, setup.topic, setup.names["destination"]
     create(secured.source, f"{setup.link}.other")
     grant(secured.source, setup.users["source"], [Right(ResourceType.TOPIC, f"{setup.link}.other", "READ")])
-    others = {one.link for one in registered(secured.destination.client_properties, "b")}  # of other tests
+    others = {one.link for one in writing_links(secured.destination.client_properties, "b")}  # of other tests
     for other in others - {setup.link}:
         setup.grant("destination", [Right(ResourceType.TOPIC, naming.plan_topic(other), "READ")])
     with setup.control() as control:

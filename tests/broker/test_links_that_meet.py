@@ -1,6 +1,7 @@
 """Two links into one cluster, on real brokers: each knows what the other one writes."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from strait.config.links import LinksFile, parse
 from strait.control.other_links import other_links
 from strait.control.plane import Control
 from strait.control.quarantine import Chosen, Quarantine
+from strait.embedded.kafka import Cluster
 from strait.errors import ApprovalMissing, ConfigError
 from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
 from strait.planning.risks.risks import Risk
 from strait.state.quarantine_log import Entry
+from strait.state.topics import ensure_producers_topic
 from support.fixtures.clusters import Clusters, pair
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
@@ -149,6 +152,59 @@ def test_nothing_is_replayed_into_a_copy_of_another_link_that_halts(clusters: An
     assert mine.targets([entry], f"{topic}-repaired") == {"other": f"{topic}-repaired"}
 
 
+@contextmanager
+def unreadable_registration(cluster: Cluster) -> Iterator[None]:
+    """A registration by a version that does not exist yet."""
+    properties = cluster.client_properties
+    ensure_producers_topic(Admin(properties, "it"), "it", 1)
+    producer = Producer(properties)
+    producer.produce(naming.PRODUCERS_TOPIC, b'{"v":99}', b'{"producer_id":1}')
+    assert producer.flush(30) == 0
+    yield
+    producer.produce(naming.PRODUCERS_TOPIC, None, b'{"producer_id":1}')
+    assert producer.flush(30) == 0
+
+
+def test_a_link_whose_registration_cannot_be_read_may_write_anywhere(
+    clusters: Any, make: Make, topic: str, tmp_path: Path
+) -> None:
+    create(clusters.source, topic, 1)
+    create(clusters.source, f"{topic}-kept", 1)
+    create(clusters.destination, f"{topic}-repaired", 1)
+    deleting = make("one", delete_copies_after_seconds=0, topics={"regex": [f"{topic}.*"]})
+    deleting.apply()
+    at = dict(clusters.destination.client_properties), "b"
+    mine = Quarantine(handle_into(*at, f"two-{topic[-8:]}"))
+    assert mine.unsettled(Chosen()) == []
+    entry = Entry(0, "other", 0, 5, 1, "other", "batch_refused", "", 1, 10)
+    delete(clusters.source, topic)
+    with unreadable_registration(clusters.destination):
+        for _ in range(3):
+            assert deleting.apply().done == ()
+        (waiting,) = deleting.apply().plan.waiting
+        assert "destination topic not deleted: whether another link replicates to it, too, is unknown" in waiting.detail
+        assert exists(clusters.destination, topic)
+        with pytest.raises(ConfigError, match=f"whether another link replicates to {topic}-repaired, too, is unknown"):
+            mine.targets([entry], f"{topic}-repaired")
+        two = make("two", topics={"include": [f"{topic}-kept"]})
+        unknown = two.forecast(two.propose()).unknown
+        assert any(one.startswith("whether another link writes to the same topics: ") for one in unknown)
+        assert any("whether a loop includes a link into b whose registration cannot be read" in one for one in unknown)
+    eventually(lambda: deleting.apply() and not exists(clusters.destination, topic), what="the copy is deleted")
+
+
+def test_no_topic_is_selected_while_a_registration_of_the_source_cannot_be_read(
+    clusters: Any, make: Make, topic: str
+) -> None:
+    """It may be of a link in the opposite direction, whose copies a regular expression would take for new topics."""
+    create(clusters.source, topic, 1)
+    naming = {"policy": "rules", "rules": [{"match": topic, "replace": f"{topic}.copy"}]}
+    link = make("one", topics={"regex": [f"{topic}.*"]}, naming=naming)
+    with unreadable_registration(clusters.source):
+        assert link.apply().created == ()
+    assert link.apply().created == (f"{topic}.copy",)
+
+
 def test_of_many_links_those_from_the_same_source_are_read_first_and_then_the_newest(
     clusters: Any, make: Make, topic: str
 ) -> None:
@@ -166,7 +222,7 @@ def test_of_many_links_those_from_the_same_source_are_read_first_and_then_the_ne
     assert of_here == ["same-new", "same-old", "second", "first"]
     some = other_links(*at, mine, source_id=source_id, most=2)
     assert list(some.plans) == order[:2]
-    assert some.unread == dict.fromkeys(order[2:], "only the plans of 2 links are read")
+    assert some.unread == {f"link {name}": "only the plans of 2 links are read" for name in order[2:]}
 
 
 def test_an_approval_of_one_link_is_none_of_what_the_other_one_has_done_meanwhile(

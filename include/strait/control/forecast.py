@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from strait.config.links import Link
 from strait.control.bounds import ends_of
 from strait.control.other_links import other_links
-from strait.control.registration import registered
 from strait.control.start_offsets import ranges_of
 from strait.errors import ClusterError, ProtocolError
 from strait.kafka.admin import Admin
@@ -41,6 +40,8 @@ from strait.planning.risks.sharing import shared
 from strait.planning.risks.slot_size import crowded
 from strait.planning.risks.state_safety import state_writers
 from strait.planning.topic_sync.actions import GrowTopic
+from strait.state.producer_registry import Registrations
+from strait.state.registrations import registrations
 from strait.state.schema import Plan
 from strait.waiting import unix_ms
 
@@ -172,7 +173,14 @@ def _producer_state(clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
 
 
 def _loops(link: Link, proposal: Proposal, clusters: Clusters, unknown: list[str]) -> tuple[Risk, ...]:
-    into = [_or_none(partial(registered, *end.at), unknown) or () for end in (clusters.source, clusters.destination)]
+    into = []
+    for end in (clusters.source, clusters.destination):
+        known = _or_none(partial(registrations, *end.at), unknown) or Registrations()
+        if known.trouble:
+            unknown.append(
+                f"whether a loop includes a link into {end.cluster} whose registration cannot be read: {known.trouble}"
+            )
+        into.append(known.all())
     return loops_of(link, proposal.survey.selection.names, clusters.destination.cluster_id, *into)
 
 
@@ -184,7 +192,7 @@ def _shared(
     others = _or_none(lambda: other_links(*at, name, source_id=source_id, most=_MOST_LINKS), unknown)
     if others is None:
         return ()
-    unknown += [f"whether link {link} writes to the same topics: {why}" for link, why in others.unread.items()]
+    unknown += [f"whether {other} writes to the same topics: {why}" for other, why in others.unread.items()]
     return shared(found.selection.names, found.policies, begin, source_id, others)
 
 

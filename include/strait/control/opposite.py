@@ -4,13 +4,14 @@ from collections.abc import Collection, Iterator
 
 from strait.config.cluster import Cluster
 from strait.config.links import Link
-from strait.control.registration import readable_registrations
+from strait.control.registration import require_readable
 from strait.errors import NotAuthorized, StateError
 from strait.model import ClusterFacts
 from strait.planning.topic_sync.configs import syncs_any
 from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.sync import follows_acls
 from strait.state.reader import StateReader
+from strait.state.registrations import registrations
 from strait.state.schema import Plan
 
 
@@ -27,14 +28,16 @@ def opposite_of(link: Link, source: Cluster, destination: ClusterFacts) -> Oppos
     """
     if not (follows_acls(link) or syncs_any(link) or link.topics.regex):
         return Opposite()
-    links: set[str] = set()
+    exist = False
     try:
-        known = readable_registrations(*source)
+        known = registrations(*source)
         links = {one.link for one in known.all() if one.source == destination.cluster_id}
+        exist = bool(links or known.trouble)  # a record that cannot be read may be of such a link
+        require_readable(known, source.name)
         moved_in = [one for one in known.moved_in() if one.source == destination.cluster_id]
         return Opposite.of(_plans(source, links), moved_in, destination.topics)
     except (NotAuthorized, StateError) as error:
-        return Opposite(unknown=str(error), exist=bool(links))
+        return Opposite(unknown=str(error), exist=exist)
 
 
 def _plans(cluster: Cluster, links: Collection[str]) -> Iterator[Plan]:

@@ -4,10 +4,10 @@ replicates to it."""
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from strait.control.registration import registered
 from strait.errors import NotAuthorized, StateError
 from strait.planning.risks.sharing import OtherLinks
 from strait.state.reader import StateReader
+from strait.state.registrations import registrations
 from strait.state.schema import Plan
 from strait.text import plural
 
@@ -28,7 +28,7 @@ def claims(properties: Mapping[str, str], cluster: str, link: str, topics: Colle
         return dict.fromkeys(topics, Claim(f"whether other links replicate to it is unknown: {error}", known=False))
     found: dict[str, Claim] = {}
     for other, why in others.unread.items():
-        text = f"whether link {other} replicates to it, too, is unknown: {why}"
+        text = f"whether {other} replicates to it, too, is unknown: {why}"
         found |= dict.fromkeys(topics, Claim(text, known=False))
     writing = others.writing()
     found |= {
@@ -52,17 +52,20 @@ def other_links(
     Raises:
         ClusterUnavailable, NotAuthorized: the producer registry cannot be read.
     """
-    sources = {one.link: one.source for one in registered(properties, cluster) if one.link != link}
+    known = registrations(properties, cluster)
+    sources = {one.link: one.source for one in known.all() if one.link != link}
     newest = list(reversed(sources))
     names = sorted(newest, key=lambda name: sources[name] != source_id)
     plans: dict[str, tuple[Plan, ...]] = {}
     read = names if most is None else names[:most]
-    unread = dict.fromkeys(names[len(read) :], f"only the plans of {plural(len(read), 'link')} are read")
+    unread = {f"link {name}": f"only the plans of {plural(len(read), 'link')} are read" for name in names[len(read) :]}
+    if known.trouble:
+        unread["another link"] = known.trouble
     for name in read:
         try:
             with StateReader(properties, cluster, name, follow=("plan",)) as state:
                 state.catch_up()
                 plans[name] = tuple(state.plans.values())
         except (NotAuthorized, StateError) as error:
-            unread[name] = str(error)
+            unread[f"link {name}"] = str(error)
     return OtherLinks(plans, unread)

@@ -141,11 +141,11 @@ def moved_in(properties: Mapping[str, str], cluster: str, link: str) -> Collecti
 def readable_registrations(properties: Mapping[str, str], cluster: str, link: str = "") -> Registrations:
     """Return all that a cluster's `strait.producers` records. Raises as `writing_links`."""
     known = registrations(properties, cluster, link)
-    if known.trouble:
-        raise StateError(f"cluster {cluster}: reading which links write there: {known.trouble}")
+    require_readable(known, cluster)
     return known
 
 
-def registered(properties: Mapping[str, str], cluster: str) -> Collection[Registration]:
-    """Return the links into a cluster, as far as they can be read. Raises ClusterUnavailable, NotAuthorized."""
-    return registrations(properties, cluster).all()
+def require_readable(known: Registrations, cluster: str) -> None:
+    """Raise StateError if a record could not be read: it might name any link."""
+    if known.trouble:
+        raise StateError(f"cluster {cluster}: reading which links write there: {known.trouble}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from strait.config import naming
+from strait.control.other_links import claims
 from strait.control.registration import repair_writer
 from strait.errors import ConfigError, PlanConflict, SetupError
 from strait.kafka.admin import Admin
@@ -101,12 +102,16 @@ class TopicExport:
             )
         elif facts is None:
             problem = f"the destination has no topic {self._topic}; create it, with {plural(highest + 1, 'partition')} or more"
+        elif facts.denied:
+            problem = f"whether topic {self._topic} keeps every record with its timestamp is unknown: {facts.denied}"
         elif facts.partitions <= highest:
             problem = f"topic {self._topic} has {plural(facts.partitions, 'partition')}, and records are of partition {highest}"
         elif "compact" in facts.configs.get("cleanup.policy", ""):
             problem = f"topic {self._topic} is compacted, so it does not keep every record; use cleanup.policy=delete"
         elif facts.configs.get("message.timestamp.type") == "LogAppendTime":
             problem = f"topic {self._topic} would replace every timestamp; use message.timestamp.type=CreateTime"
+        if not problem and (claim := claims(*self._admin.at, self._link, [self._topic]).get(self._topic)):
+            problem = f"topic {self._topic}: {claim.why}"
         if problem:
             raise ConfigError(_WHERE, [problem])
 

@@ -43,7 +43,7 @@ def targets(
         plans: the current plans of all task groups; a topic is in the plan of each task group that copies part of it. With
             ``to``, those of other links into the cluster, too.
         destination: every topic of the destination cluster.
-        unread: other link into the cluster -> why its plans are unknown. It may replicate to ``to``, and halt.
+        unread: other link into the cluster, as `OtherLinks` names it -> why its plans are unknown. It may replicate to ``to``, and halt.
 
     Raises:
         ConfigError: the records may not be replayed; it lists every reason.
@@ -61,7 +61,7 @@ def targets(
         for (_, target), partition in sorted(highest.items())
         if (problem := _unfit(target, partition, planned.get(target), destination.get(target), to is not None))
     ]
-    problems += [f"whether link {link} replicates to {to}, too, is unknown: {why}" for link, why in unread.items()]
+    problems += [f"whether {other} replicates to {to}, too, is unknown: {why}" for other, why in unread.items()]
     problems += [
         f"{entry}: its content was not set aside, as a record that cannot be parsed cannot be masked; it is on the source alone"
         for entry in entries

@@ -13,7 +13,7 @@ class OtherLinks:
 
     Attributes:
         plans: link -> its current plans.
-        unread: link -> why its plans are unknown.
+        unread: ``link NAME``, or another link of unknown name -> why its plans are unknown.
     """
 
     plans: Mapping[str, tuple[Plan, ...]] = field(default_factory=dict)
