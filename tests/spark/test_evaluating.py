@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,8 +22,8 @@ from strait.state.transform import AvroFormat, TopicTransform
 pytestmark = [pytest.mark.spark, pytest.mark.core]
 
 SCHEMA = (
-    "id BIGINT, email STRING, amount DOUBLE, ok BOOLEAN, d DATE, t TIMESTAMP, a ARRAY<STRING>, m MAP<STRING, STRING>, "
-    "`of` STRUCT<x: INT>"
+    "id BIGINT, email STRING, amount DOUBLE, ok BOOLEAN, d DATE, t TIMESTAMP_NTZ, a ARRAY<STRING>, m MAP<STRING, STRING>, "
+    "`of` STRUCT<x: INT>, c DECIMAL(38, 18), e DECIMAL(34, 2)"
 )
 ALLOWED = """
 v.email <> 'x'
@@ -39,7 +40,9 @@ coalesce(v.email, topic) = nvl(v.email, 'x') AND nullif(v.id, 1) IS NULL
 CASE WHEN v.ok THEN v.amount / 2 > 1 ELSE partition = 0 END
 year(v.d) > 2020 AND CAST(v.t AS DATE) < CAST(timestamp AS DATE) AND timestamp_micros(1000 * v.id) < timestamp
 replace(concat_ws('-', v.a), 'a', 'b') <> array_join(v.a, ',') AND lpad(v.email, 30, ' ') > v.email
-CAST(v.email AS TIMESTAMP) > timestamp '2024-01-01 00:00:00'
+CAST(v.email AS TIMESTAMP_NTZ) > timestamp '2024-01-01 00:00:00' AND v.t < timestamp
+-v.e < abs(v.e) AND round(v.e, -2) > 0 AND CAST(CAST(v.email AS DOUBLE) AS DECIMAL(10, 2)) = 1.5BD
+substring_index(v.email, '@', -1) = 'x' AND get_json_object(v.email, '$.a[*].b') = 'x'
 v.a[0] = 'x' OR array_contains(v.a, 'x') OR size(v.m) > 1 OR v.m['k'] = 'x'
 exists(v.a, x -> x = 'a') AND filter(v.a, x -> x <> 'a') IS NOT NULL
 get_json_object(CAST(value AS STRING), '$.a') = to_json(v)
@@ -88,6 +91,20 @@ rpad(v.email, v.id, 'x') = '' | must be a literal
 replace(v.email, 'a', v.email) = '' | must be a literal
 concat_ws(v.email, v.a) = '' | must be a literal
 array_join(v.a, v.email) = '' | must be a literal
+CAST(v.email AS TIMESTAMP) > timestamp | TIMESTAMP_NTZ
+v.email < timestamp | TIMESTAMP_NTZ
+CAST(v.a AS ARRAY<TIMESTAMP>)[0] < timestamp | TIMESTAMP_NTZ
+hour(v.email) = 1 | TIMESTAMP_NTZ
+CAST(v.email AS DECIMAL(10, 2)) = 1 | AS DOUBLE
+CAST(INTERVAL '100' DAY AS INTERVAL HOUR) > INTERVAL '1' HOUR | an interval
+CAST(CAST(v.email AS VARIANT) AS INT) = 1 | VARIANT
+-v.c > 0 | UnaryMinus of a DECIMAL with more than 34 digits
+abs(v.c) > 0 | Abs of a DECIMAL with more than 34 digits
+bround(v.c, -2) > 0 | BRound of a DECIMAL with more than 34 digits
+substring_index(v.email, ',', CAST(v.id AS INT)) = 'x' | must be a literal
+get_json_object(v.email, v.a[0]) = 'x' | must be a literal
+get_json_object(v.email, '$.a[*][*]') = 'x' | one * at most
+regexp_replace(v.email, '(.)+', '') = '' | repeats (.)
 explode(v.a) = 'x' | UNSUPPORTED_GENERATOR
 count(*) > 1 | only functions of one record
 row_number() OVER (ORDER BY v.id) = 1 | only functions of one record
@@ -161,20 +178,26 @@ def test_each_level_of_an_expression_takes_the_same_time_to_check(rows: DataFram
         "hour(timestamp) < 24 AND unix_micros(timestamp) < 9e18 AND CAST(timestamp AS STRING) > ''",
         "year(date_add(v.d, CAST(v.id AS INT))) <> 5 AND year(v.t) <> 5 AND hour(timestamp_micros(1000 * v.id)) < 24",
         "v.email RLIKE '^(a|b){0,100}[ab]+$' AND regexp_replace(v.email, '[ab]+', 'c') <> v.email",
-        "CAST(v.email AS DATE) IS NULL AND CAST(v.email AS TIMESTAMP) IS NULL AND CAST(v.id AS INT) <> 7",
+        "CAST(v.email AS DATE) IS NULL AND CAST(v.email AS TIMESTAMP_NTZ) IS NULL AND CAST(v.id AS INT) <> 7",
+        "-v.e < abs(v.e) AND round(v.e, -33) <> bround(v.e, 1) AND floor(v.c) <= ceil(v.c) AND v.c * v.c + v.e <> 1",
+        "v.email RLIKE '^((a|b){0,9}c?){0,9}(a|b){0,99}' AND substring_index(v.email, 'a', -10000) <> v.email",
+        "CAST(CAST(v.email AS DOUBLE) AS DECIMAL(10, 2)) = 1 AND get_json_object(v.email, '$.a[*].b') = 'x'",
         "weekofyear(v.d) < 60 AND datediff(v.d, date_sub(v.d, -2147483648)) <> 1 AND dayofyear(v.d) < 400",
     ],
 )
 def test_no_record_ends_the_evaluation(rows: DataFrame, where: str) -> None:
-    transform = TopicTransform(json_schema="id BIGINT, email STRING, d DATE, t TIMESTAMP", where=where)
+    schema = "id BIGINT, email STRING, d DATE, t TIMESTAMP_NTZ, c DECIMAL(38, 18), e DECIMAL(34, 2)"
+    transform = TopicTransform(json_schema=schema, where=where)
     most = (1 << 63) - 1
     values = [
-        json.dumps({"id": number, "email": text, "d": day, "t": time})
+        json.dumps(
+            {"id": number, "email": text, "d": day, "t": time, "c": "9" * 20 + "." + "9" * 18, "e": "-" + "9" * 32}
+        )
         for number in (0, most, -most - 1)
-        for text in ("a" * 10_000, "", "2026-01-01")
+        for text in ("a" * 10_000, "", "2026-01-01", "ab" * 10_000, '{"a":' + "[" * 900, "1e-400000000")
         for day, time in (
-            ("5881580-07-11", "294247-01-10T04:00:54.775Z"),
-            ("-5877641-06-23", "-290308-12-21T19:59:06.000Z"),
+            ("5881580-07-11", "294247-01-10T04:00:54.775"),
+            ("-5877641-06-23", "-290308-12-21T19:59:06.000"),
         )
     ]
     given = [
@@ -197,6 +220,12 @@ def test_values_may_use_secrets(rows: DataFrame) -> None:
     ("transform", "why"),
     [
         (TopicTransform(json_schema="id BIGINT,", where="true"), "format.schema: "),
+        (
+            TopicTransform(json_schema="t TIMESTAMP", where="true"),
+            "format.schema: TIMESTAMP: a text may be a time of day",
+        ),
+        (TopicTransform(json_schema="a STRUCT<x: VARIANT>", where="true"), "format.schema: VARIANT: some values"),
+        (TopicTransform(json_schema="i INTERVAL DAY", where="true"), "format.schema: INTERVAL DAY"),
         (TopicTransform(key="offset"), "key: its result is bigint, and must be string or binary"),
         (TopicTransform(value="struct(key)"), "value: its result is struct"),
         (TopicTransform(json_schema=SCHEMA, drop_fields=("x",)), "the schema has no field x"),
@@ -302,6 +331,38 @@ def test_properties_that_results_depend_on_must_be_straits(rows: DataFrame) -> N
         patch.setattr(subject, "own_properties", lambda _: dict.fromkeys(subject.SETTINGS, "other"))
         with pytest.raises(SetupError, match=r"spark\.buffer\.size is 256, and must be other"):
             subject.evaluated(raw, topics)
+    ours = {name: own_properties("")[name] for name in subject.SETTINGS}
+    for changed, problem in (
+        ({"spark.sql.shuffle.partitions": "9", "spark.sql.warehouse.dir": "/x", "spark.executor.memory": "1g"}, ""),
+        (
+            {"spark.sql.legacy.sizeOfNull": "false"},
+            r"spark\.sql\.legacy\.sizeOfNull is false, and must be left to Spark",
+        ),
+        ({"spark.sql.jsonGenerator.ignoreNullFields": "false"}, "must be left to Spark"),
+        ({"spark.sql.ansi.enabled": "true"}, "ansi.enabled is true, and must be false"),
+    ):
+        with nullcontext() if not problem else pytest.raises(SetupError, match=problem):
+            subject.require_settings(session_with(ours | changed))
+
+
+def session_with(properties: dict[str, str]) -> Any:
+    """What is asked for a session's properties."""
+    conf = SimpleNamespace(getAll=lambda: list(properties.items()), get=properties.get)
+    return SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf))
+
+
+def test_secrets_have_one_order_however_a_rule_writes_them(rows: DataFrame) -> None:
+    """Slots send contents by place, to a query that another plan of the same digest has made."""
+    secrets = {"salt": "${directory:/a:b}", "label": "${directory:/a:c}"}
+    one = TopicTransform(key="secret.salt", value="secret.label", secrets=secrets)
+    other = TopicTransform(key="secret.salt", value="secret.label", secrets=dict(reversed(secrets.items())))
+    assert (one.number("t"), [*one.secrets]) == (other.number("t"), [*other.secrets]) and [*one.secrets] == [
+        "label",
+        "salt",
+    ]
+    row = [(int(Kind.RECORD), one.number("t"), 0, 0, 0, b"k", b"v", ["the label", "the salt"], None)]
+    (found,) = through(subject.begun(rows.sparkSession.createDataFrame(row, TO_SPARK)), other).collect()
+    assert (bytes(found["__out_key"]), bytes(found["__out_value"])) == (b"the salt", b"the label")
 
 
 def test_many_topics_go_through_one_plan(rows: DataFrame) -> None:

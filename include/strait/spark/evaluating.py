@@ -40,7 +40,16 @@ from strait.engine.detour.collector import collect
 from strait.engine.detour.layout import FROM_SPARK, Kind
 from strait.errors import SetupError
 from strait.launch.properties import own_properties
-from strait.spark.expressions import MOST_DEPTH, depth, refusals, regexes, replacement_problem, tree
+from strait.spark.expressions import (
+    MOST_DEPTH,
+    ROUNDING,
+    depth,
+    refusals,
+    regexes,
+    replacement_problem,
+    schema_problem,
+    tree,
+)
 from strait.state.schema import Plan
 from strait.state.transform import TopicTransform
 
@@ -61,6 +70,15 @@ SETTINGS = (
 )
 """Spark properties that must be Strait's own (strait/launch/spark.properties): results, the delay of each row and
 the data that expressions can read depend on them."""
+HARMLESS = tuple(
+    f"spark.sql.{name}"
+    for name in (
+        "adaptive.", "artifact.", "catalog.", "catalogImplementation", "event.", "execution.pyspark.", "hive.", "queryExecutionListeners",
+        "session.localRelation", "shuffle.", "streaming.", "ui.", "warehouse.dir",
+    )
+)  # fmt: skip
+"""Beginnings of the names of Spark properties of SQL that change no result. All others may: expressions would give other
+records under the same digest."""
 _MOST_MS = 253_402_300_799_999
 """The end of the year 9999. `timestamp_millis` ends the task for a time in nanoseconds, which brokers may accept."""
 _MOST_DETAIL = 500
@@ -118,12 +136,13 @@ def evaluated(rows: DataFrame, topics: Iterable[Transformed]) -> DataFrame:
 def require_settings(session: SparkSession) -> None:
     """Raise SetupError if the link's `spark.conf` changes a property of `SETTINGS`."""
     ours, context = own_properties(""), session.sparkContext.getConf()
-    if changed := [name for name in SETTINGS if context.get(name) != ours[name]]:
-        name = changed[0]
-        raise SetupError(
-            f"transforming records: {name} is {context.get(name)}, and must be {ours[name]}",
-            hint="remove it from the link's `spark.conf`",
-        )
+    names = [name for name, _ in context.getAll() if name.startswith("spark.sql.") and not name.startswith(HARMLESS)]
+    for name in (*SETTINGS, *sorted(names)):
+        if (found := context.get(name)) != (wanted := ours.get(name)):
+            raise SetupError(
+                f"transforming records: {name} is {found}, and must be {wanted or 'left to Spark'}",
+                hint="remove it from the link's `spark.conf`, or from the defaults of the Spark cluster",
+            )
 
 
 def begun(rows: DataFrame) -> DataFrame:
@@ -152,6 +171,8 @@ def through(rows: DataFrame, one: Transformed) -> DataFrame:
     if transform.json_schema or transform.avro is not None:
         unparsed = seen
         seen = _resolved("format.schema", lambda: unparsed.withColumn("v", F.when(F.expr(mine), _parsed(transform))))
+        if transform.json_schema and (problem := schema_problem(json.loads(seen.schema["v"].dataType.json()))):
+            raise Refused(f"format.schema: {problem}")
         # Rows whose value is not one object do not arrive as records: `strait.wire.json_values`.
         malformed = f"(value IS NOT NULL AND (v IS NULL OR v.{_CORRUPT} IS NOT NULL))"
     looked_at = seen
@@ -293,6 +314,8 @@ def _nodes(expression: Any) -> Iterator[Mapping[str, Any]]:
             (found,) = json.loads(node.toJSON())
         elif kind == "Cast":
             found["dataType"], found["from"] = (json.loads(it.dataType().json()) for it in (node, children.apply(0)))
+        elif kind in ROUNDING:
+            found["of"] = json.loads(children.apply(0).dataType().json())
         elif kind in ("Like", "ILike"):
             found["escape"] = str(node.escapeChar())
         yield found

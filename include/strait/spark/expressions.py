@@ -50,6 +50,9 @@ PATTERNS: Mapping[str, int] = {"RLike": 1, "RegExpReplace": 1, "StringSplit": 1}
 _LIKE = frozenset({"Like", "ILike"})
 _REPLACEMENT = 2
 _TIME_TYPES = ("date", "timestamp")
+_TEXT_TYPES = ("string", "char", "varchar")
+_FAILING_TYPES = ("interval", "variant")
+_OF_DAY = "a text may be a time of day, which is that of the day on which it is read"
 _INSTEAD: Mapping[str, str] = {
     "MillisToTimestamp": "timestamp_micros(1000 * …)",
     "SecondsToTimestamp": "timestamp_micros(1000000 * …)",
@@ -64,16 +67,27 @@ _LITERALS: Mapping[str, tuple[int, str]] = {
     "StringRPad": (1, "length"),
     "ConcatWs": (0, "separator"),
     "ArrayJoin": (1, "separator"),
+    "SubstringIndex": (2, "count"),
+    "GetJsonObject": (1, "path"),
 }
-"""Classes -> the child that must be a literal, since a small record could make an immense one."""
+"""Classes -> the child that must be a literal, since a small record could make an immense one, or one that fails."""
 _MOST_PADDED = 10_000
 _MOST_REPEATED = 100
+_MOST_LEVELS = 2 * _MOST_REPEATED
+"""Of Java's recursion in a regular expression: a stack of 512 KiB has room for some 900."""
+ROUNDING = frozenset({"UnaryMinus", "Abs", "Round", "BRound"})
+"""Classes whose result has to fit into its type, which a decimal number of more than 34 digits may not."""
+_ROUNDED_DIGITS = 34
 _RELATIVE = re.compile(r"""['"]\s*(now|today|yesterday|tomorrow)\b""", re.IGNORECASE)
 _REGEX = re.compile(
     r"(?P<quoted>\\Q.*?(?:\\E|$))|(?P<escaped>\\.)|(?P<open>\((?:\?(?:<?[=!]|[:>]|<\w+>|[a-zA-Z-]+:?))?)|(?P<close>\))"
-    r"|(?P<class>\[\^?\]?(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\[\]\\])*\])|(?P<repeat>(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?)|(?P<or>\|)|.",
+    r"|(?P<wide>\.)|(?P<class>\[\^?\]?(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\[\]\\])*\])|(?P<repeat>(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?)|(?P<or>\|)|.",
     re.DOTALL,
 )
+_FLAGS = re.compile(r"\(\?[a-zA-Z]*[xU]")
+_WIDE = re.compile(r"\\[DSWPpRXHVNk1-9]")
+_WIDE_CLASS = re.compile(r"\[\^|&&|\\[DSWPpHVxu]|[^\u0000-\uffff]")
+"""Parts of a regular expression that match one or two characters of Java's: it keeps those beyond U+FFFF as two."""
 _GROUP = re.compile(r"\\.|\$(\d)|[\\$]", re.DOTALL)
 
 
@@ -153,6 +167,8 @@ def _of_node(node: Node, columns: frozenset[str]) -> Iterator[str]:
         yield f"there is no column {node.fields.get('name')}"
     elif node.kind == "Cast":
         yield from _of_cast(node)
+    elif node.kind in ROUNDING and _digits(node.fields.get("of")) > _ROUNDED_DIGITS:
+        yield f"{node.kind} of a DECIMAL with more than {_ROUNDED_DIGITS} digits may not fit into it: cast it to one with fewer"
     elif node.kind in _LIKE:
         if node.fields.get("escape", "\\") != "\\":
             yield f"{node.kind} may have no ESCAPE"
@@ -161,27 +177,71 @@ def _of_node(node: Node, columns: frozenset[str]) -> Iterator[str]:
     elif node.kind in PATTERNS and (problem := _pattern_problem(node.children[PATTERNS[node.kind]].text)):
         yield f"the regular expression of {node.kind} {problem}"
     elif node.kind in _LITERALS:
-        at, name = _LITERALS[node.kind]
-        text = node.children[at].text
-        if text is None:
-            yield f"the {name} of {node.kind} must be a literal"
-        elif name == "length" and not (text.isdecimal() and int(text) <= _MOST_PADDED):
-            yield f"the length of {node.kind} may be at most {_MOST_PADDED}"
+        yield from _of_literal(node)
+
+
+def _of_literal(node: Node) -> Iterator[str]:
+    at, name = _LITERALS[node.kind]
+    text = node.children[at].text
+    if text is None:
+        yield f"the {name} of {node.kind} must be a literal"
+    elif name in ("length", "count") and not (re.fullmatch(r"-?[0-9]+", text) and abs(int(text)) <= _MOST_PADDED):
+        yield f"the {name} of {node.kind} may be at most {_MOST_PADDED}"
+    elif name == "path" and text.count("*") > 1:
+        yield f"the path of {node.kind} may have one * at most: Java calls itself for each bracket of the record"
 
 
 def _of_cast(node: Node) -> Iterator[str]:
-    to = str(node.fields.get("dataType"))
-    if to.startswith(_TIME_TYPES) and _is_constant(node):
+    to, given = (tuple(_leaves(node.fields.get(name))) for name in ("dataType", "from"))
+    of_text = any(one.startswith(_TEXT_TYPES) for one in given)
+    if any(one.startswith(_TIME_TYPES) for one in to) and _is_constant(node):
         yield "a constant text as a date or time may mean another one whenever Spark starts"
-    elif to.startswith("timestamp") and node.fields.get("from") == "date":
+    elif any(one.startswith("timestamp") for one in to) and "date" in given:
         yield "a date far away is no timestamp, so it cannot be cast to one: compare dates, as with CAST(timestamp AS DATE)"
-    elif to.startswith("interval"):
-        yield "a text may be no interval"
+    elif "timestamp" in to and of_text:
+        yield f"{_OF_DAY}: use CAST(… AS TIMESTAMP_NTZ), which ignores a zone in the text"
+    elif any(one.startswith("decimal") for one in to) and of_text:
+        yield "a short text may be an immense number: use CAST(CAST(… AS DOUBLE) AS DECIMAL(…))"
+    elif any(one.startswith(_FAILING_TYPES) for one in (*to, *given)):
+        yield "a text may be no interval, and an interval or a VARIANT may not fit into another type"
+
+
+def schema_problem(kind: Any) -> str:
+    """Return the reason why the fields of JSON values may not have such a type; "" if there is none.
+
+    Args:
+        kind: a type as Spark writes it in JSON.
+    """
+    for one in _leaves(kind):
+        if one == "timestamp":
+            return f"TIMESTAMP: {_OF_DAY}: use STRING, and CAST(… AS TIMESTAMP_NTZ) in expressions"
+        if one.startswith(_FAILING_TYPES):
+            return f"{one.upper()}: some values end the task: use STRING"
+    return ""
+
+
+def _leaves(kind: Any) -> Iterator[str]:
+    """Yield the simple types in a type, as Spark writes it in JSON."""
+    if isinstance(kind, str):
+        yield kind
+    elif isinstance(kind, Mapping):
+        for name in ("elementType", "keyType", "valueType"):
+            yield from _leaves(kind.get(name))
+        for field in kind.get("fields", ()):
+            yield from _leaves(field["type"])
+
+
+def _digits(kind: Any) -> int:
+    """Return the number of digits of a decimal type; 0: it is another one."""
+    found = re.fullmatch(r"decimal\((\d+),-?\d+\)", str(kind))
+    return int(found[1]) if found else 0
 
 
 def _pattern_problem(pattern: str | None) -> str:
     if pattern is None:
         return "must be a literal"
+    if any(_FLAGS.match(token[0]) for token in _REGEX.finditer(pattern) if token.lastgroup == "open"):
+        return "may not have the flag x or U"
     group = repeated_group(pattern)
     if not group:
         return ""
@@ -191,29 +251,49 @@ def _pattern_problem(pattern: str | None) -> str:
     )
 
 
+class _Sequence(NamedTuple):
+    """A part of a regular expression.
+
+    Attributes:
+        varies: whether its matches have several lengths, or it matches the same text in several ways.
+        levels: how deep Java calls itself for its groups.
+    """
+
+    start: int
+    varies: bool = False
+    levels: int = 0
+
+
 def repeated_group(pattern: str) -> str:
-    """Return the group of a regular expression that is repeated often and whose content can match in several ways; "" if there
-    is none. Java matches each repetition of such a group one level deeper."""
-    opened: list[tuple[int, bool]] = []  # of each group around: its start, and whether its content varies
-    varies = False
-    last: tuple[int, int, bool] | None = None  # the group that has just ended
+    """Return the group of a regular expression that is repeated too often and whose content can match in several ways; "" if
+    there is none. Java matches each repetition of such a group one level deeper, and what follows it deeper still."""
+    around: list[_Sequence] = []
+    now, last = _Sequence(0), None  # last: the group that has just ended
     for token in _REGEX.finditer(pattern):
         kind, text = token.lastgroup, token[0]
         if kind == "open":
-            opened.append((token.start(), varies))
-            varies, last = False, None
-        elif kind == "close" and opened:
-            start, around = opened.pop()
-            last, varies = (start, token.end(), varies), varies or around
+            around.append(now)
+            now, last = _Sequence(token.start()), None
+        elif kind == "close" and around:
+            before, last = around.pop(), now
+            now = _Sequence(before.start, now.varies or before.varies, before.levels + now.levels)
         elif kind == "repeat":
             exact = re.fullmatch(r"\{(\d+)\}[+?]?", text)
             most = re.fullmatch(r"\{(?:\d+,)?(\d+)\}[+?]?|(\?)[+?]?", text)
-            often = most is None or (most[1] is not None and int(most[1]) > _MOST_REPEATED)
-            if last is not None and last[2] and often:
-                return pattern[last[0] : last[1]]
-            varies, last = varies or exact is None, None
+            times = int(most[1] or 1) if most is not None else None
+            if last is not None and last.varies:
+                group = pattern[last.start : token.start()]
+                if times is None or times > _MOST_REPEATED:
+                    return group
+                now = now._replace(levels=now.levels - last.levels + times * (1 + last.levels))
+                if now.levels + sum(one.levels for one in around) > _MOST_LEVELS:
+                    return group
+            now, last = now._replace(varies=now.varies or exact is None), None
         else:
-            varies, last = varies or kind == "or", None
+            wide = {"wide": True, "escaped": _WIDE.match(text), "class": _WIDE_CLASS.search(text), "or": True}.get(
+                str(kind)
+            )
+            now, last = now._replace(varies=now.varies or bool(wide)), None
     return ""
 
 

@@ -9,6 +9,10 @@ _PYTHON = re.compile(
 _JAVA = re.compile(r"^(?:Caused by|): (?:[\w.$]+\.)?(?P<name>\w+(?:Error|Exception)): (?P<message>.+)$", re.MULTILINE)
 
 
+_CLASS = re.compile(r"\[([A-Z][A-Z0-9_.]*)\]")
+_OF_DATA = re.compile(r"\[([A-Z][A-Z0-9_.]*)\][^\[]*SQLSTATE: 22")
+"""Spark's name of an error whose cause is a value: its text quotes the value, which nobody but the link may read."""
+
 _NO_WORKER = "Python worker failed to connect back"
 
 
@@ -35,8 +39,13 @@ def root_cause(text: str) -> str:
     """
     if ours := _OURS.findall(text):
         return str(ours[-1]).strip()
+    quoting = set(_OF_DATA.findall(text))
     for pattern in (_PYTHON, _JAVA):
         found = [match for match in pattern.finditer(text) if not match["message"].startswith("Traceback ")]
         if found:
-            return f"{found[-1]['name']}: {found[-1]['message']}".strip()
+            name, message = found[-1]["name"], found[-1]["message"].strip()
+            error_class = _CLASS.match(message)
+            if error_class and error_class[1] in quoting:
+                return f"{name}: [{error_class[1]}] for a value, which is left out here"
+            return f"{name}: {message}"
     return next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from operator import not_
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from strait.avro.schema import parsed, stripped
 from strait.avro.values import UNFRAMED, Values
@@ -75,6 +75,11 @@ class AvroFormat(Record):
         return {"fields": {name: fields[name] for name in sorted(named & fields.keys())}}
 
 
+def _by_name(secrets: Mapping[str, str]) -> Mapping[str, str]:
+    # Slots and the query, which may be of an older plan, match contents by place; the digest is the same in any order.
+    return dict(sorted(secrets.items()))
+
+
 class TopicTransform(Record):
     """Filter and changes that apply to each record of a topic; see `strait.config.transform`.
 
@@ -99,7 +104,10 @@ class TopicTransform(Record):
         "stop",
         description="`omit`: the topic's first route puts a record that cannot be parsed into the quarantine, and this one leaves it out.",
     )
-    secrets: Mapping[str, str] = Field({}, description="Name -> reference to the secret's file.")
+    secrets: Annotated[Mapping[str, str], AfterValidator(_by_name)] = Field(
+        {},
+        description="Name -> reference to the secret's file, by name: rows for Spark have their contents in this order.",
+    )
     when: str = Field(
         "",
         description="Condition of a route, besides `where`; empty: none. Written only if there is one: older versions cannot "

@@ -13,8 +13,11 @@ from strait.spark.expressions import (
     regexes,
     repeated_group,
     replacement_problem,
+    schema_problem,
     tree,
 )
+
+ARRAY = {"type": "array", "elementType": "string", "containsNull": True}
 
 
 def node(kind: str, *children: Node, **fields: Any) -> Node:
@@ -67,6 +70,22 @@ def test_a_tree_is_made_of_the_list_of_its_nodes() -> None:
         ("...", node("StringReplace", column("key"), text("a"), column("value")), "must be a literal"),
         ("...", node("StringLPad", column("key"), text("2000000000"), text("x")), "at most 10000"),
         ("...", node("ConcatWs", column("key"), column("v")), "must be a literal"),
+        ("...", node("Cast", column("v"), **{"dataType": "timestamp", "from": "string"}), "TIMESTAMP_NTZ"),
+        (
+            "...",
+            node("Cast", column("v"), **{"dataType": ARRAY | {"elementType": "timestamp"}, "from": ARRAY}),
+            "TIMESTAMP_NTZ",
+        ),
+        ("...", node("Cast", column("v"), **{"dataType": "decimal(10,2)", "from": "string"}), "AS DOUBLE"),
+        ("...", node("Cast", column("v"), **{"dataType": "integer", "from": "variant"}), "VARIANT may not fit"),
+        ("...", node("Cast", column("v"), **{"dataType": "integer", "from": "interval day"}), "an interval"),
+        ("...", node("UnaryMinus", column("v"), of="decimal(38,18)"), "more than 34 digits"),
+        ("...", node("Round", column("v"), of="decimal(35,0)"), "more than 34 digits"),
+        ("...", node("SubstringIndex", column("v"), text(","), column("offset")), "must be a literal"),
+        ("...", node("SubstringIndex", column("v"), text(","), text("-2147483648")), "at most 10000"),
+        ("...", node("GetJsonObject", column("v"), column("key")), "must be a literal"),
+        ("...", node("GetJsonObject", column("v"), text("$.a[*][*]")), "one * at most"),
+        ("...", node("RLike", column("key"), text("(?x)(a|b) +")), "flag x or U"),
         ("...", node("MillisToTimestamp", column("v")), "use timestamp_micros"),
     ],
 )
@@ -79,12 +98,40 @@ def test_what_is_no_function_of_the_record_is_refused(expression: str, root: Nod
     "root",
     [
         node("Cast", column("value"), dataType="timestamp"),
+        node("Cast", column("v"), **{"dataType": "timestamp_ntz", "from": "string"}),
+        node("Cast", column("v"), **{"dataType": "decimal(10,2)", "from": "double"}),
+        node("Cast", column("v"), **{"dataType": ARRAY | {"elementType": "integer"}, "from": ARRAY}),
+        node("Abs", column("v"), of="decimal(34,2)"),
+        node("UnaryMinus", column("v"), of="long"),
+        node("SubstringIndex", column("v"), text(","), text("-1")),
+        node("GetJsonObject", column("v"), text("$.a[*].b")),
+        node("RLike", column("key"), text(r"\(?x+")),
         node("Like", column("key"), text("100\\%_")),
         node("RegExpReplace", column("key"), text("a"), text("b")),
     ],
 )
 def test_functions_of_the_record_are_allowed(root: Node) -> None:
     assert refusals("...", root) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("string", ""),
+        ("timestamp_ntz", ""),
+        ("decimal(38,18)", ""),
+        ("timestamp", "TIMESTAMP: a text may be a time of day"),
+        ("variant", "VARIANT: some values"),
+        (ARRAY | {"elementType": "interval day to second"}, "INTERVAL DAY TO SECOND: some values"),
+        ({"type": "map", "keyType": "string", "valueType": "timestamp", "valueContainsNull": True}, "TIMESTAMP: "),
+        (
+            {"type": "struct", "fields": [{"name": "a", "type": "variant", "nullable": True, "metadata": {}}]},
+            "VARIANT: ",
+        ),
+    ],
+)
+def test_a_schema_has_no_type_whose_values_fail_or_depend_on_the_day(kind: Any, problem: str) -> None:
+    assert schema_problem(kind).startswith(problem) and bool(schema_problem(kind)) is bool(problem)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +146,17 @@ def test_functions_of_the_record_are_allowed(root: Node) -> None:
         ("(?<name>a|b){101}", "(?<name>a|b)"),
         ("(a|b)++", "(a|b)"),
         ("(a|b)+?", "(a|b)"),
+        ("(.)+", "(.)"),
+        ("(?:[^,],)*", "(?:[^,],)"),
+        (r"(\W\d)+", r"(\W\d)"),
+        (r"(?:\R)+", r"(?:\R)"),
+        (r"(a)(\1)+", r"(\1)"),
+        ("(?:[\U0001f600a])*", "(?:[\U0001f600a])"),
+        ("((a|b){0,100}){0,100}", "((a|b){0,100})"),
+        ("(a|b){0,100}(a|b){0,100}(a|b)?", "(a|b)"),
+        ("((a|b){0,9}c){0,9}(d|e){0,99}(f|g){0,50}", "(f|g)"),
+        ("((a|b){0,9}c){0,9}(d|e){0,99}", ""),
+        (r"([\w.]+)@(.*)\.(\d\s)+", ""),
         ("[^@]+", ""),
         ("^([^@]+)@(a|b)", ""),
         ("(a|b)?(ab)+(a{3})*", ""),

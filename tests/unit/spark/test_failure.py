@@ -69,3 +69,12 @@ def test_a_process_that_starts_too_slowly_is_told_with_what_to_do_and_is_worth_a
         "memory on it, or move the application; it is started again)"
     )
     assert cause_of(IN_JAVA) == root_cause(IN_JAVA)
+
+
+def test_no_cause_quotes_a_value() -> None:
+    text = (
+        "org.apache.spark.SparkRuntimeException: "
+        '[INVALID_VARIANT_CAST] The variant value `"a secret"` cannot be cast into "INT". SQLSTATE: 22023\n\tat x.y'
+    )
+    assert root_cause(text) == "SparkRuntimeException: [INVALID_VARIANT_CAST] for a value, which is left out here"
+    assert "no_table" in root_cause(text.replace("22023", "42P01").replace("a secret", "no_table"))
