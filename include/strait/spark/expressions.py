@@ -266,7 +266,7 @@ class _Sequence(NamedTuple):
 
 def repeated_group(pattern: str) -> str:
     """Return the group of a regular expression that is repeated too often and whose content can match in several ways; "" if
-    there is none. Java matches each repetition of such a group one level deeper, and what follows it deeper still."""
+    there is none. Java matches each repetition of such a group one level deeper, and the rest deeper still."""
     around: list[_Sequence] = []
     now, last = _Sequence(0), None  # last: the group that has just ended
     for token in _REGEX.finditer(pattern):

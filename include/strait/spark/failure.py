@@ -11,7 +11,7 @@ _JAVA = re.compile(r"^(?:Caused by|): (?:[\w.$]+\.)?(?P<name>\w+(?:Error|Excepti
 
 _CLASS = re.compile(r"\[([A-Z][A-Z0-9_.]*)\]")
 _OF_DATA = re.compile(r"\[([A-Z][A-Z0-9_.]*)\][^\[]*SQLSTATE: 22")
-"""Spark's name of an error whose cause is a value: its text quotes the value, which nobody but the link may read."""
+"""Spark's name of an error whose cause is a value: its text quotes the value, which only the link may read."""
 
 _NO_WORKER = "Python worker failed to connect back"
 
