@@ -22,6 +22,7 @@ from strait.control.pausing import set_stopped
 from strait.control.plane import Control
 from strait.control.registration import register
 from strait.embedded.kafka import Cluster
+from strait.errors import StateError
 from strait.kafka.admin import Admin
 from strait.kafka.reading import read_topic
 from strait.net.producer_id import transactional_producer_id
@@ -34,6 +35,7 @@ from strait.wire.records import Record
 from support.fixtures.waiting import eventually
 from support.kafka.log_ends import ends
 from support.kafka.records import read_all
+from support.links.auditing import planned
 from support.links.engine_link import EngineLink
 from support.links.mesh import Mesh
 from support.links.quarantined import keep_aside
@@ -262,6 +264,8 @@ def test_a_register_that_cannot_be_read_holds_new_producers_back_until_it_is_men
         link.start_slot()
         row = link.until_waiting(topic_name, 0, Reason.PRODUCERS_UNREADABLE)
         assert "Invalid JSON" in row.detail
+        with pytest.raises(StateError, match=r"cluster source: reading which links write there: .* cannot be read"):
+            planned(link)
     finally:
         write(link.source, naming.PRODUCERS_TOPIC, key, None)
     link.until_copied()

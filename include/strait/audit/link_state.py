@@ -21,7 +21,7 @@ from strait.state.planned_pairs import runs_about
 from strait.state.producer_registry import Registrations
 from strait.state.quarantine_log import Contents, Entry
 from strait.state.reader import StateReader
-from strait.state.registrations import registrations
+from strait.state.registrations import registrations, require_readable
 from strait.state.schema import Loss, OffsetMapping, Plan, PlannedTopic, Registration, Waiting
 from strait.state.signing import Proof
 from strait.state.translation import Translator
@@ -153,6 +153,13 @@ def read_link(ends: Ends, link: str) -> LinkState:
         registrations(*there, link),
         registrations(ends.source_properties, ends.source, link),
     )
+
+
+def require_known_copies(state: LinkState, topics: Iterable[PlannedTopic], source: str) -> None:
+    """Raise StateError if it is unknown which records of the topics the link skips as copies: an audit would report the
+    records of an unknown link as missing, and a repair would write them."""
+    if any(topic.policy.copies != "all" for topic in topics):
+        require_readable(state.source_writers, source)
 
 
 def _quarantined(properties: Properties, cluster: str, link: str) -> dict[TopicPartition, list[Entry]]:

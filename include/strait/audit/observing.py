@@ -19,6 +19,7 @@ from strait.audit.link_state import (
     owner_of,
     read_link,
     requested,
+    require_known_copies,
     skipped_before,
 )
 from strait.audit.observed import Observed, Pair
@@ -57,7 +58,8 @@ def plan_link(
 
     Raises:
         ConfigError: the link has no plan, or does not replicate a named topic.
-        ClusterUnavailable, NotAuthorized, StateError
+        StateError: a record of the link's state cannot be read, or one of the source's `strait.producers` if the link skips copies.
+        ClusterUnavailable, NotAuthorized
     """
     there = ends.destination_properties, ends.destination
     with StateReader(*there, link, follow=("plan",)) as reader:
@@ -70,6 +72,7 @@ def plan_link(
     pairs = [Pair(topic.source, topic.destination, topic) for topic in planned]
     observed = Observed.of(ends, pairs, request, whole=whole)
     state = read_link(ends, link)  # after the logs' ends, so that it describes all records before them
+    require_known_copies(state, planned, ends.source)
     producer_id = next(plan.producer_id for plan in state.plans.values())
     refused = {} if admission is None else refused_transforms(state, admission)
     partitions = [

@@ -20,7 +20,7 @@ from strait.state.codec import encode
 from strait.state.moved_copies import MovedCopies
 from strait.state.producer_registry import Registrations
 from strait.state.reader import StateReader
-from strait.state.registrations import registrations
+from strait.state.registrations import registrations, require_readable
 from strait.state.schema import Plan, Registration
 from strait.state.topics import ensure_producers_topic
 from strait.state.writer import QUARANTINED_BYTES

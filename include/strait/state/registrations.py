@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from strait.config import naming
+from strait.errors import StateError
 from strait.kafka.reading import read_topic
 from strait.state.moved_copies import clusters_left_out
 from strait.state.producer_registry import Registrations
@@ -20,6 +21,16 @@ def registrations(properties: Mapping[str, str], cluster: str, link: str = "") -
     for message in read_topic(properties, cluster, naming.PRODUCERS_TOPIC, reader=reader):
         found.apply(message.key(), message.value(), message.offset() or 0)
     return found
+
+
+def require_readable(known: Registrations, cluster: str) -> None:
+    """Raise StateError if a record of the cluster's `strait.producers` cannot be read: it might name any link."""
+    if known.trouble:
+        raise StateError(
+            f"cluster {cluster}: reading which links write there: {known.trouble}",
+            hint="upgrade Strait if a newer version wrote the record; otherwise write a tombstone with the same key to "
+            f"{naming.PRODUCERS_TOPIC}",
+        )
 
 
 def producers_left_out(

@@ -13,11 +13,12 @@ from strait.audit.link_state import Ends
 from strait.audit.plan import AuditedTopic, AuditPlan
 from strait.config.audit import AuditRequest, Relation
 from strait.config.cluster_identity import expected_id
-from strait.errors import ClusterUnavailable, NotAuthorized, StraitError, UnsupportedRequest
+from strait.errors import ClusterUnavailable, NotAuthorized, StateError, StraitError, UnsupportedRequest
 from strait.model import ClusterFacts, TopicPartition
 from strait.net.producers import ActiveProducer
 from strait.state import exchanged
-from strait.state.schema import Plan, PlannedTopic
+from strait.state.producer_registry import Registrations
+from strait.state.schema import Plan, PlannedTopic, TopicPolicy
 
 ENDS = Ends("a", {}, "b", {})
 PLACES = [TopicPartition(topic, number) for topic in ("orders", "pay") for number in range(2)]
@@ -96,3 +97,26 @@ def test_exchanged_addresses_are_named_and_not_to_be_applied(
     monkeypatch.setattr(exchanged, "StateReader", Reader)
     error = link_state.no_plan(ENDS, "l")
     assert f"link l: {said}" in str(error)
+
+
+@pytest.mark.parametrize(("copies", "raises"), [("skip", True), ("forward", True), ("all", False)])
+def test_a_link_that_skips_copies_is_not_audited_while_a_link_into_its_source_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, copies: str, raises: bool
+) -> None:
+    """Its records would be missing in the result, and a repair would write them."""
+    topic = PLAN.topics[0].model_copy(update={"policy": TopicPolicy.model_validate({"copies": copies})})
+    plans = {"default": PLAN.model_copy(update={"topics": (topic,)})}
+    unreadable = Registrations()
+    unreadable.apply(b'{"producer_id":1234567890}', b"garbage", 3)
+    state = link_state.LinkState(plans, {}, {}, {}, {}, Registrations(), unreadable)
+    reader = SimpleNamespace(plans=plans, catch_up=lambda: None)
+    observed = SimpleNamespace(partitions=lambda _: 0, plan=lambda *_: "planned")
+    monkeypatch.setattr(observing, "StateReader", lambda *_, **__: nullcontext(reader))
+    monkeypatch.setattr(observing, "Observed", SimpleNamespace(of=lambda *_, **__: observed))
+    monkeypatch.setattr(observing, "read_link", lambda *_: state)
+    if not raises:
+        assert observing.plan_link(ENDS, "l", AuditRequest(), "x") == "planned"
+        return
+    with pytest.raises(StateError, match="cluster a: reading which links write there: the record at offset 3") as error:
+        observing.plan_link(ENDS, "l", AuditRequest(), "x")
+    assert "tombstone" in error.value.hint
