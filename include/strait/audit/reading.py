@@ -81,6 +81,7 @@ class LogSide:
         skipped: records in such batches that were read.
         compacted: there may be offsets without a record.
         readable: the end of the partition that was read last.
+        reached: the end of the range that was read last; if the log ends sooner, the offset before which it was read.
     """
 
     logs: PartitionLogs
@@ -89,6 +90,7 @@ class LogSide:
     skipped: int = 0
     compacted: bool = False
     readable: int = 0
+    reached: int = 0
     _first: int = 0
 
     def items(self, place: TopicPartition, first: int, end: int) -> Generator[Item, None, None]:
@@ -98,6 +100,7 @@ class LogSide:
         Raises:
             ClusterUnavailable, NotAuthorized
         """
+        self.reached = end
         if first >= end:
             return
         self.readable = 0
@@ -121,15 +124,19 @@ class LogSide:
             if part.outside:
                 following, is_end, _ = part.outside
                 if is_end:
-                    return _Reply([], None)
+                    return self._ended(at)
                 self._first = following  # records may have been deleted up to one inside a batch
                 return _Reply([Hole(at, min(following, end), "deleted")], following if following < end else None)
             if at >= part.readable:
-                return _Reply([], None)
+                return self._ended(at)
             if len(part.records):
                 return self._reply(place, part, at, end)
             self.pace.sleep(_PAUSE_SECONDS)
         return self._from_before(place, at, end) or self._after_hole(place, at, end)
+
+    def _ended(self, at: int) -> _Reply:
+        self.reached = at
+        return _Reply([], None)
 
     def _part(self, place: TopicPartition, at: int) -> RawPart:
         with self.pace.spending() as spend:

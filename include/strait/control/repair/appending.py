@@ -43,7 +43,7 @@ def append_newest(
             starts = {"earliest": link.admin("source").offsets([place], "earliest")[place]}
             skipped = one.skipped_producers
             here = _newest(records(link.source, place, starts["earliest"], point.offset or 0, skipped=skipped))
-            there = _newest(records(link.destination, copy, 0, end))
+            there = _newest(records(link.destination, copy, 0, end, may_expire=True))
             differing = [key for key in here.keys() | there.keys() if _value(here.get(key)) != _value(there.get(key))]
             wanted = {here[key][1]: key for key in differing if key in here}
             gone = [key for key in differing if key not in here and not there[key][2]]

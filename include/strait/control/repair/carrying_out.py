@@ -42,7 +42,8 @@ def repair(link: ConfiguredLink, plan: RepairPlan, show: Callable[[str], None]) 
         ConfigError: the link is not stopped, its position is unknown, others may write to a destination topic, or a topic to be written
             exists already.
         PlanConflict: another process has taken over the control of the link.
-        StateError: a record that is needed is damaged, or the written topic is not as it should be; it is then left as it is.
+        StateError: a record that is needed is damaged or was deleted meanwhile, a log ends before it, or the written topic is
+            not as it should be; it is then left as it is.
         ClusterUnavailable, NotAuthorized
     """
     source, destination = link.admin("source"), link.admin("destination")

@@ -134,7 +134,7 @@ class TopicCopy:
                     f"{place}: where the source's first record is in {copy.topic} is not known: {found.detail}"
                 )
             copy_to = found.to_offset
-        before = records(link.destination, copy, copy_start, copy_to)
+        before = records(link.destination, copy, copy_start, copy_to, may_expire=True)
         after = records(link.source, place, source_from, point.offset or 0, skipped=one.skipped_producers)
         left_out = sorted((entry.first, entry.end) for entry in one.on_record if entry.left_out)
         return _Stream(before, _without(left_out, after), *groups.marks(copy, copy_to))
