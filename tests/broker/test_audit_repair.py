@@ -13,13 +13,16 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
+from strait.config.cluster import Cluster
 from strait.control.link_status import link_groups
 from strait.control.pausing import set_stopped
+from strait.control.repair import copying
 from strait.control.repair.carrying_out import repair
 from strait.control.repair.plan import repair_plan
 from strait.errors import ConfigError, StateError
 from strait.kafka.admin import Admin, NewTopic
 from strait.model import TopicPartition
+from strait.wire.records import Record
 from support.fixtures.waiting import eventually
 from support.kafka.groups import commit, committed
 from support.kafka.log_ends import ends
@@ -134,6 +137,64 @@ def test_a_damaged_topic_is_copied_again_and_link_and_groups_go_on_in_it(
     again = planned_between(a, b, link.name(LINK))()
     assert again.unexplained == {}, again.differences
     assert again.body["verdict"] in ("equal", "explained", "incomplete"), again.body
+
+
+def test_a_repair_publishes_nothing_if_the_source_deletes_records_before_they_are_read(
+    make_link: MakeLink, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are deleted while earlier ones are read from the old copy, which has them all; run again, it reads them there."""
+    link = make_link()
+    a, b, into = link.clusters["a"], link.clusters["b"], f"{topic_name}.repaired"
+    original = damaged(link, topic_name)
+    audited(link, tmp_path / "audit")
+    plain = copying.records
+
+    def slow(cluster: Cluster, place: TopicPartition, first: int, end: int, **options: Any) -> Iterator[Record]:
+        yield from plain(cluster, place, first, end, **options)
+        if place == (topic_name, 0) and end == 333:
+            delete_before(a, topic_name, {0: 500})
+
+    monkeypatch.setattr(copying, "records", slow)
+    plan = repair_plan(tmp_path / "audit")
+    with pytest.raises(StateError, match=f"{topic_name}-0: .* the offsets 333 to 499 were deleted"):
+        repair(link.handle(LINK), plan, lambda _: None)
+    with link.handle(LINK).state("map") as state:
+        state.catch_up()
+        assert {run.destination for runs in state.runs.values() for run in runs} == {topic_name}
+    assert committed(b, f"{topic_name}-g", into) == {}
+    delete(b, into)
+    (done,) = repair(link.handle(LINK), plan, lambda _: None)
+    assert (done.records, done.groups, done.groups_left) == (2000, {f"{topic_name}-g": 2}, {})
+    assert contents(link, "b", into) == original
+
+
+def test_groups_get_the_equivalents_of_the_offsets_that_they_commit_during_a_repair(
+    make_link: MakeLink, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the source has deleted the records before them once they are copied."""
+    link = make_link()
+    a, b = link.clusters["a"], link.clusters["b"]
+    original = damaged(link, topic_name)
+    audited(link, tmp_path / "audit")
+    offsets = {f"{topic_name}-g": {0: 700, 1: 710}, f"{topic_name}-new": {0: 40, 1: 1000}}
+    plain = copying.settled_end
+
+    def meanwhile(admin: Admin, place: TopicPartition) -> int:
+        if place.partition == 1:
+            for group, of_group in offsets.items():
+                commit(b, group, {TopicPartition(topic_name, number): at for number, at in of_group.items()})
+            delete_before(a, topic_name, {0: 900, 1: 900})
+        return plain(admin, place)
+
+    monkeypatch.setattr(copying, "settled_end", meanwhile)
+    (done,) = repair(link.handle(LINK), repair_plan(tmp_path / "audit"), lambda _: None)
+    assert (done.records, done.groups, done.groups_left) == (2000, dict.fromkeys(offsets, 2), {})
+    new = read_all(b, done.into, 2)
+    for group, of_group in offsets.items():
+        found = committed(b, group, done.into)
+        for number, old in of_group.items():
+            following = [one.key for one in new[number] if one.offset >= found[number]]
+            assert following == [row[0] for row in original[number][old:]]
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])

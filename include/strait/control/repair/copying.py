@@ -5,7 +5,6 @@ continues there once its settings name the new topic.
 The new topic must not exist before. An interrupted repair leaves it; it is deleted and the repair run again.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,6 +14,7 @@ from strait.config import naming
 from strait.consumer_groups.offsets import Offsets
 from strait.control.registration import register_moved_in, repair_writer
 from strait.control.repair.groups import GroupOffsets
+from strait.control.repair.numbers import Equivalents, Numbers
 from strait.control.repair.plan import TopicRepair, places
 from strait.control.repair.records import digest_of, records
 from strait.control.resumption import ResumePoint
@@ -89,11 +89,13 @@ class TopicCopy:
             hint=f"delete topic {into}, then repair again",
         ) as writer:
             for one, place, copy in places(self._repair):
-                stream = self._stream(one, place, copy, groups)
+                stream = self._stream(one, place, copy)
                 target = TopicPartition(into, place.partition)
                 for chunk in chunks(stream, _size, _CHUNK_RECORDS):
                     _write(writer, doing, target, chunk)
-                ends[place.partition] = self._verify(target, stream, groups)
+                end, new = self._verify(target, stream)
+                ends[place.partition] = end
+                groups.add(copy, stream.equivalents(new, end))
                 records_written += stream.count
                 self._show(f"{target}: {plural(stream.count, 'record')} copied and verified")
         self._destination.alter_each({into: ConfigChange(retention)}).or_raise()
@@ -118,9 +120,7 @@ class TopicCopy:
                 return made[into].topic_id, {name: value for name in _RETENTION if (value := old.configs.get(name))}
         raise ClusterUnavailable(self._destination.cluster, f"creating topic {into}: it is not shown")
 
-    def _stream(
-        self, one: AuditedPartition, place: TopicPartition, copy: TopicPartition, groups: GroupOffsets
-    ) -> "_Stream":
+    def _stream(self, one: AuditedPartition, place: TopicPartition, copy: TopicPartition) -> "_Stream":
         """Return the records of one partition, as they should be."""
         point, link = self._points[place], self._link
         first = min(point.runs, key=lambda run: run.sequence_base)
@@ -137,21 +137,20 @@ class TopicCopy:
         before = records(link.destination, copy, copy_start, copy_to, may_expire=True)
         after = records(link.source, place, source_from, point.offset or 0, skipped=one.skipped_producers)
         left_out = sorted((entry.first, entry.end) for entry in one.on_record if entry.left_out)
-        return _Stream(before, _without(left_out, after), *groups.marks(copy, copy_to))
+        return _Stream(before, _without(left_out, after), copy_to, source_from)
 
-    def _verify(self, target: TopicPartition, stream: "_Stream", groups: GroupOffsets) -> int:
-        """Compare the written records with those read before; return the end of the partition."""
+    def _verify(self, target: TopicPartition, stream: "_Stream") -> tuple[int, Numbers]:
+        """Compare the written records with those read before; return the end of the partition, and their numbers."""
         end = settled_end(self._destination, target)
-        known = _Stream(iter(()), records(self._link.destination, target, 0, end), (), ())
-        places_of = groups.places(target.partition, stream.indexes, end)
-        for number, record in enumerate(known):
-            places_of.see(number, record.offset)
+        known = _Stream(iter(()), records(self._link.destination, target, 0, end), 0, 0)
+        for _ in known:
+            pass
         if (known.count, known.digest) != (stream.count, stream.digest):
             raise StateError(
                 f"{target}: {plural(known.count, 'record was', 'records were')} read again, {stream.count:,} were written, and they are not the same",
                 hint=f"delete topic {target.topic}, then repair again",
             )
-        return end
+        return end, known.source
 
     def _publish(self, topic_id: str, ends: Mapping[int, int]) -> None:
         """Record the offsets at which the link continues in the new topic, once its settings name it."""
@@ -190,35 +189,40 @@ def _without(left_out: Sequence[tuple[int, int]], found: Iterable[Record]) -> It
 
 
 class _Stream:
-    """Records in order: earlier ones of the old copy, then those of the source.
+    """Records in order: those of the old copy before ``copy_to``, then those of the source from ``source_from`` on.
 
     Attributes:
         count, digest: of the records so far.
-        indexes: (whether it is an offset of the old copy, offset) -> number of records before it, of the offsets that were
-            asked for.
+        old, source: the numbers of both parts' records so far.
     """
 
-    def __init__(
-        self, before: Iterator[Record], after: Iterator[Record], copy_marks: Sequence[int], source_marks: Sequence[int]
-    ) -> None:
-        self._parts = (True, before, deque(sorted(copy_marks))), (False, after, deque(sorted(source_marks)))
+    def __init__(self, before: Iterator[Record], after: Iterator[Record], copy_to: int, source_from: int) -> None:
+        self._before, self._after = before, after
+        self._bounds = copy_to, source_from
         self._hash = blake2b(digest_size=_DIGEST_BYTES)
         self.count = 0
-        self.indexes: dict[tuple[bool, int], int] = {}
+        self.old, self.source = Numbers(), Numbers()
 
     @property
     def digest(self) -> bytes:
         return self._hash.digest()
 
+    def equivalents(self, new: Numbers, end: int) -> Equivalents:
+        """Return the equivalents of the offsets of both parts. ``new``: the records that were written; ``end``: of their
+        partition."""
+        return Equivalents(*self._bounds, self.old, self.source, new, end)
+
     def __iter__(self) -> Iterator[Record]:
-        for is_copy, found, marks in self._parts:
-            for record in found:
-                while marks and marks[0] <= record.offset:
-                    self.indexes[is_copy, marks.popleft()] = self.count
-                self._hash.update(digest_of(record))
-                self.count += 1
-                yield record
-            self.indexes.update({(is_copy, mark): self.count for mark in marks})
+        yield from self._counted(self._before, self.old)
+        self.source = Numbers(self.count)
+        yield from self._counted(self._after, self.source)
+
+    def _counted(self, found: Iterator[Record], numbers: Numbers) -> Iterator[Record]:
+        for record in found:
+            numbers.add(record.offset)
+            self._hash.update(digest_of(record))
+            self.count += 1
+            yield record
 
 
 def _write(writer: TransactionalWriter, doing: str, target: TopicPartition, chunk: Sequence[Record]) -> None:
