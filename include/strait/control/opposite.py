@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterator
 
 from strait.config.cluster import Cluster
 from strait.config.links import Link
-from strait.control.registration import require_readable
 from strait.errors import NotAuthorized, StateError
 from strait.model import ClusterFacts
 from strait.planning.topic_sync.configs import syncs_any
 from strait.planning.topic_sync.opposite import Opposite
 from strait.planning.topic_sync.sync import follows_acls
 from strait.state.reader import StateReader
-from strait.state.registrations import registrations
+from strait.state.registrations import registrations, require_readable
 from strait.state.schema import Plan
 
 

@@ -143,9 +143,3 @@ def readable_registrations(properties: Mapping[str, str], cluster: str, link: st
     known = registrations(properties, cluster, link)
     require_readable(known, cluster)
     return known
-
-
-def require_readable(known: Registrations, cluster: str) -> None:
-    """Raise StateError if a record could not be read: it might name any link."""
-    if known.trouble:
-        raise StateError(f"cluster {cluster}: reading which links write there: {known.trouble}")
