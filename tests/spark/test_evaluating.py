@@ -317,6 +317,15 @@ def test_a_field_in_avro_keeps_its_type(rows: DataFrame, field: str, expression:
     assert str(refused.value).startswith(f"fields.set.{field}: ") and why in str(refused.value)
 
 
+def test_a_plan_does_not_leave_a_field_in_avro_unset_that_is_written_in_another_case(rows: DataFrame) -> None:
+    """The configuration does not permit it, but plans of older versions may have it."""
+    schema = '{"type": "record", "name": "A", "fields": [{"name": "mail", "type": "string", "default": ""}]}'
+    avro = AvroFormat(schema_text=schema, schema_id=9, older={"7": schema.replace("mail", "Mail")})
+    with pytest.raises(Refused, match=r"fields\.set\.mail: field Mail of `older\.7` may be the same one"):
+        through(rows, TopicTransform(avro=avro, set_fields={"mail": "''"}))
+    assert through(rows, TopicTransform(avro=avro, set_fields={"mail": "''", "Mail": "''"})).columns == rows.columns
+
+
 @pytest.mark.parametrize("text", ["${env:HOME}", "${system:user.home}", "${spark:spark.app.name}", "${spark.app.name}"])
 def test_text_in_an_expression_is_what_it_says(rows: DataFrame, text: str) -> None:
     """Spark would put secrets of the driver's environment there, for whoever may edit a link's topics."""

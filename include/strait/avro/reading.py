@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any
 
-from strait.avro.schema import NO_DEFAULT, FieldType, Type
+from strait.avro.schema import NO_DEFAULT, FieldType, Type, matched
 
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 
@@ -154,21 +154,14 @@ def members(
 ) -> tuple[Sequence[tuple[str | None, Decoder]], Mapping[str, Any]]:
     """Return for each field of the writer's record its name in the reader's, None if that does not show it, with its decoder; and
     the contents of the fields that the reader alone has. Raises ValueError."""
-    shown = {} if reader is None else {field.name: field for field in reader.fields if field.type.spark is not None}
     steps: list[tuple[str | None, Decoder]] = []
-    for field in writer.fields:
-        other = _of_reader(field.name, shown)
-        if other is not None:
-            del shown[other.name]
+    pairs, rest = matched(writer, reader)
+    for field, other in pairs:
         try:
             steps.append((other and other.name, decoder(field.type, other and other.type, memory)))
         except ValueError as error:
             raise ValueError(f"field {field.name}: {error}") from None
-    return steps, {name: _default(field) for name, field in shown.items()}
-
-
-def _of_reader(name: str, shown: Mapping[str, FieldType]) -> FieldType | None:
-    return shown.get(name) or next((field for field in shown.values() if name in field.aliases), None)
+    return steps, {field.name: _default(field) for field in rest}
 
 
 def _default(field: FieldType) -> Any:

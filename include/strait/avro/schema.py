@@ -110,6 +110,21 @@ class Type(NamedTuple):
         return {name: kind for name, kind in found if kind is not None}
 
 
+def matched(
+    writer: Type, reader: Type | None
+) -> tuple[Sequence[tuple[FieldType, FieldType | None]], Sequence[FieldType]]:
+    """Return each field of the writer's record with the reader's field that shows it, by its name or else an alias, None if
+    there is none; and the fields that the reader alone has, all of those that expressions see."""
+    rest = {} if reader is None else {field.name: field for field in reader.fields if field.type.spark is not None}
+    pairs: list[tuple[FieldType, FieldType | None]] = []
+    for field in writer.fields:
+        other = rest.get(field.name) or next((one for one in rest.values() if field.name in one.aliases), None)
+        if other is not None:
+            del rest[other.name]
+        pairs.append((field, other))
+    return pairs, list(rest.values())
+
+
 def parsed(text: str) -> Type:
     """Return the schema of a record.
 

@@ -10,7 +10,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
-from strait.avro.schema import Type
+from strait.avro.schema import Type, matched
 
 Encoder = Callable[[Any, bytearray], None]
 
@@ -30,15 +30,20 @@ def put_long(value: int, out: bytearray) -> None:
     out.append(rest)
 
 
-def encoder(one: Type) -> Encoder:
+def encoder(one: Type, given: Type) -> Encoder:
     """Return the function that appends a value of this type, which expressions must see (`Type.spark`); a part of it that they do not see can
-    only be null."""
+    only be null.
+
+    Args:
+        given: the type that contents have; by its names and aliases, the fields of their records become those of this type.
+    """
     if one.kind == "union":
-        return _nullable(one)
+        return _nullable(one, given)
     if one.kind in ("array", "map"):
-        return _array(encoder(one.parts[0])) if one.kind == "array" else _map(encoder(one.parts[0]))
+        item = encoder(one.parts[0], _part(given, one.kind) or one.parts[0])
+        return _array(item) if one.kind == "array" else _map(item)
     if one.kind == "record":
-        return _record(one)
+        return _record(one, given.held)
     if one.kind == "enum":
         numbers = {symbol: number for number, symbol in enumerate(one.symbols)}
         return lambda value, out: put_long(numbers[value], out)
@@ -51,11 +56,16 @@ def encoder(one: Type) -> Encoder:
     return {"null": _null, "boolean": _boolean, "string": _string, "bytes": _bytes}[one.kind]
 
 
-def _nullable(one: Type) -> Encoder:
+def _part(given: Type, kind: str) -> Type | None:
+    held = given.held
+    return held.parts[0] if held is not None and held.kind == kind else None
+
+
+def _nullable(one: Type, given: Type) -> Encoder:
     held = one.held
     if held is None:  # several types
         return _null_of(one)
-    inner, own = encoder(held), one.parts.index(held)
+    inner, own = encoder(held, given), one.parts.index(held)
     null = next((number for number, part in enumerate(one.parts) if part.kind == "null"), -1)
 
     def write(value: Any, out: bytearray) -> None:
@@ -79,13 +89,16 @@ def _null_of(one: Type) -> Encoder:
     return write
 
 
-def _record(one: Type) -> Encoder:
-    parts = [(field.name, encoder(field.type)) for field in one.fields]
+def _record(one: Type, given: Type | None) -> Encoder:
+    parts = [
+        (field.name if other is None else other.name, encoder(field.type, field.type if other is None else other.type))
+        for field, other in matched(one, given)[0]
+    ]
 
     def write(value: Any, out: bytearray) -> None:
-        given = _of(value, dict)
+        contents = _of(value, dict)
         for name, part in parts:
-            part(given.get(name), out)  # Spark leaves fields out that are null
+            part(contents.get(name), out)  # Spark leaves fields out that are null
 
     return write
 

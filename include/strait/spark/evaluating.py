@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 )
 
 from strait.avro.schema import parsed
+from strait.avro.values import set_problems
 from strait.config.route_names import topic_of
 from strait.config.transform import WHY_NOT_IN_WHERE
 from strait.config.validation import did_you_mean
@@ -266,6 +267,8 @@ def _avro_fields(rows: DataFrame, transform: TopicTransform) -> str:
     """Return the expression of the fields to set, as one JSON object, each of its type in the schema. Raises `Refused`."""
     assert transform.avro is not None
     values = values_of(transform.avro)
+    for problem in set_problems(values, transform.set_fields):  # a plan of an older version may have it
+        raise Refused(problem)
     made = []
     for name, expression in transform.set_fields.items():
         wanted = values.types_of(name)[0]
