@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 def kinds_of(transform: TopicTransform, values: Column, count: int) -> Any:
     """Return the kinds of the rows of records with these values, int32: MALFORMED if Spark would read the beginning of a value
-    as an object and ignore the rest, or would be occupied by a short decimal number for minutes."""
+    as an object and ignore the rest, or would be occupied by a decimal number for minutes."""
     malformed = not_one_object(values, count) if transform.json_schema else np.zeros(count, np.bool_)
     if transform.has_decimals:
         malformed |= immense_decimals(values, count)
