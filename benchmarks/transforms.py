@@ -64,6 +64,7 @@ from transform_scene import (
 
 RESULTS = Path(__file__).with_name("results-transforms.md")
 SMT = Path(__file__).parent / "mm2" / "JsonMask.java"
+DAY = 100_000 * 86_400  # records
 SCHEMA = "id BIGINT, user STRING, email STRING, country STRING, amount DOUBLE, note STRING"
 MASK = TopicTransform(
     json_schema=SCHEMA,
@@ -169,7 +170,7 @@ def day(scene: Scene) -> list[str]:
     """What a slot does before it copies, in a process of its own: it reads the map, and decodes the segments of its partitions."""
     link = scene.topic()
     ensure_state_topics(Admin(scene.destination.client_properties, "it"), link, 1)
-    write_map(scene.destination, link, 100_000 * 86_400)
+    write_map(scene.destination, link, DAY)
     argv = [sys.executable, __file__, "--read-map", link, json.dumps(scene.destination.client_properties)]
     rows = [subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip() for _ in range(3)]
     print("\n".join(rows), flush=True)
@@ -294,7 +295,8 @@ def main() -> None:
             }
             for scenario in [arguments.only] if arguments.only else list(HEADS):
                 rows = scenarios[scenario]()
-                load = f"{arguments.records:,} records; {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}"
+                size = f"{DAY if scenario == 'day' else arguments.records:,} records"
+                load = f"{size}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}"
                 if not arguments.no_record:
                     append_table(RESULTS, f"{scenario}: {load}", HEADS[scenario], rows)
 
