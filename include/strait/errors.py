@@ -7,6 +7,7 @@ StraitError
 │   ├── ClusterUnavailable     retriable: brokers down, timeouts, leader changes
 │   │   ├── OtherCluster         the address belongs to another cluster than the link's; ends when its own answers
 │   │   └── OffsetsPending       a report or a log end that a translation of replicated offsets needs is still missing
+│   ├── UnknownTopic           the cluster has no such topic, or not that partition of it
 │   └── NotAuthorized          an operator must grant a permission or correct a credential
 │       └── LoginRejected        the cluster rejects the credentials, so every request fails
 ├── StateError               a state topic has a record that this version cannot read; the last valid plan stays active
@@ -81,6 +82,10 @@ class OtherCluster(ClusterUnavailable):
 
 class OffsetsPending(ClusterUnavailable):
     """The destination's offset for a replicated source offset cannot be determined yet."""
+
+
+class UnknownTopic(ClusterError):
+    """The cluster has no topic of this name, or no such partition of it."""
 
 
 class NotAuthorized(ClusterError):

@@ -2,6 +2,7 @@
 
 from confluent_kafka import KafkaError
 
+from strait.errors import ClusterUnavailable, UnknownTopic
 from strait.kafka.translate import describe, translate
 
 
@@ -18,3 +19,9 @@ def test_a_request_that_a_broker_shows_instead_of_a_sentence_is_not_told() -> No
 def test_a_brokers_own_sentence_is_told() -> None:
     error = KafkaError(KafkaError.POLICY_VIOLATION, "topics need\n an owner")
     assert describe(error) == "POLICY_VIOLATION: topics need an owner"
+
+
+def test_a_topic_that_does_not_exist_is_told_apart_from_one_that_is_not_answered_for() -> None:
+    unknown = translate(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), cluster="b", doing="looking up t-0")
+    leaderless = translate(KafkaError(KafkaError.LEADER_NOT_AVAILABLE), cluster="b", doing="looking up t-0")
+    assert (type(unknown), type(leaderless)) == (UnknownTopic, ClusterUnavailable)

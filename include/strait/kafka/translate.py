@@ -12,6 +12,7 @@ from strait.errors import (
     NotAuthorized,
     PlanConflict,
     StraitError,
+    UnknownTopic,
 )
 
 _CREDENTIALS = {
@@ -119,6 +120,8 @@ def _ours(error: KafkaError, cluster: str, doing: str) -> StraitError:
             f"cluster {cluster}: {doing}: another control plane of this link took over",
             hint="no action is needed; the next cycle plans again",
         )
+    if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return UnknownTopic(cluster, message)
     if code in _UNAVAILABLE or error.retriable():
         return ClusterUnavailable(
             cluster, message, hint=f"check that the brokers run and that clusters.{cluster} bootstrap.servers is right"

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from strait.config.route_names import place_of
+from strait.errors import StraitError
 from strait.model import TopicAcl, TopicPartition
 from strait.planning.status.figures import records_behind
 from strait.planning.status.rows import PartitionStatus
@@ -219,7 +220,13 @@ def opposite(record: Failover) -> Check:
 
 
 def tail(
-    link: str, found: Sequence[MissingRecords], *, stopped: bool, accept: bool, paused: Collection[str] = ()
+    link: str,
+    found: Sequence[MissingRecords],
+    *,
+    stopped: bool,
+    accept: bool,
+    paused: Collection[str] = (),
+    unread: Collection[StraitError] = (),
 ) -> Check:
     """Check that the opposite link has replicated all records of the destination. Clients would meet the remaining ones
     there out of order: records that were written before an earlier failover, and that no client has seen since.
@@ -227,12 +234,20 @@ def tail(
     Args:
         accept: continue although there are some.
         paused: topics that it does not replicate now.
+        unread: for each partition whose end offset on the destination could not be read, the reason.
     """
-    if not found:
+    parts = []
+    if found:
+        ranges = listed([range_of(item) for item in found])
+        parts.append(f"link {link} has not copied {plural(records(found), 'offset')}: {ranges}")
+    if unread:
+        ends = plural(len(unread), "partition, whose end offset", "partitions, whose end offsets")
+        parts.append(
+            f"link {link} may not have copied {ends} cannot be read: {listed([error.message for error in unread])}"
+        )
+    if not parts:
         return Check(Verdict.DONE, f"link {link} has copied all that the destination has")
-    text = (
-        f"link {link} has not copied {plural(records(found), 'offset')}: {listed([range_of(item) for item in found])}"
-    )
+    text = "; ".join(parts)
     if accept:
         return Check(Verdict.WARNING, text)
     held = sorted({item.topic for item in found} & set(paused))

@@ -57,7 +57,8 @@ def tail_of(look: Observation, settings: Settings) -> Check:
         return failover.still_moved(link, moved)
     there = link_groups(look.link.other(link))
     paused = [item.topic for item in there.pauses]
-    return failover.tail(link, look.tail(link), stopped=there.stopped, accept=settings.accept_tail, paused=paused)
+    found, unread = look.tail(link)
+    return failover.tail(link, found, stopped=there.stopped, accept=settings.accept_tail, paused=paused, unread=unread)
 
 
 def is_stopped(look: Observation, record: Failover) -> bool:

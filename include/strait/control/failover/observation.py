@@ -13,7 +13,7 @@ from strait.control.failover.last_words import read_last_words
 from strait.control.held_elsewhere import HeldRecords, links_beside
 from strait.control.link_status import LinkStatus, link_groups
 from strait.control.plane import Control
-from strait.errors import ClusterError, StraitError
+from strait.errors import ClusterError, ClusterUnavailable, StraitError, UnknownTopic
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
 from strait.net.consumer_groups import ConsumerGroups
@@ -47,7 +47,7 @@ class Observation:
         settings = link.settings.consumer_groups
         self._selected = GroupFilter(settings.include, settings.exclude)
         self.synchronizes = settings.sync
-        self._tail_ends: dict[str, Ends] = {}
+        self._tail_ends: dict[str, dict[TopicPartition, int]] = {}
         self._fixed: Collection[str] | None = None
 
     @cached_property
@@ -262,17 +262,27 @@ class Observation:
     def _other(self, name: str | None) -> ConfiguredLink:
         return self.link if name is None else self.link.other(name)
 
-    def tail(self, link: str) -> tuple[MissingRecords, ...]:
+    def tail(self, link: str) -> tuple[tuple[MissingRecords, ...], tuple[ClusterUnavailable, ...]]:
         """Return the records that the destination had at the first call and that the link in the opposite direction has
-        not copied yet."""
+        not copied yet; and why the end offsets of other partitions cannot be read now. A later call reads these again."""
         words, _ = self.last_words(link)
         if self._partial:
             copies = self.copies()
             words = {place: word for place, word in words.items() if place.topic in copies}
-        if link not in self._tail_ends:
-            self._tail_ends[link] = self.destination.offsets_each(words, "end").results
+        ends = self._tail_ends.setdefault(link, {})
+        unread = []
+        if new := words.keys() - ends.keys():
+            found = self.destination.offsets_each(sorted(new), "end")
+            ends |= found.results
+            for place, error in found.failures.items():
+                if isinstance(error, UnknownTopic):
+                    ends[place] = 0  # a topic that does not exist has no records
+                elif isinstance(error, ClusterUnavailable):
+                    unread.append(error)
+                else:
+                    raise error
         positions = {place: max(0, word.position) for place, word in words.items()}
-        return missing(positions, wanted(self._tail_ends[link], words))
+        return missing(positions, wanted(ends, words)), tuple(unread)
 
     def has_plan(self, link: str) -> bool:
         """Return whether a plan of that link was ever published. Queries its destination."""

@@ -1,0 +1,101 @@
+"""The checks of a failover treat facts that cannot be read as unknown, never as absent."""
+
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from strait.config import links
+from strait.control.failover import checks, observation
+from strait.control.failover.observation import Observation
+from strait.control.failover.turn import Settings
+from strait.errors import ClusterUnavailable, NotAuthorized, StraitError, UnknownTopic
+from strait.kafka.connection import Outcomes
+from strait.model import TopicPartition
+from strait.planning.failover import Check, Verdict
+from strait.planning.recovery_point import LastWord
+from strait.state.link_handle import ConfiguredLink
+
+QUICK = Settings(by="a test")
+CLUSTERS = {name: {"bootstrap.servers": f"{name}:1"} for name in "ab"}
+ORDERS, MAIL = TopicPartition("orders", 0), TopicPartition("mail", 0)
+LEADERLESS = ClusterUnavailable("b", "looking up the end offset of orders-0: LEADER_NOT_AVAILABLE")
+HIDDEN = NotAuthorized("b", "looking up the end offset of orders-0: TOPIC_AUTHORIZATION_FAILED")
+
+
+class Site:
+    """Cluster b, with a link from cluster a and links in the opposite direction.
+
+    Attributes:
+        ends: of b's partitions; an error if one cannot be read.
+        positions: link in the opposite direction -> its position in each of b's partitions; a link without an entry has
+            no plan.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *opposites: str) -> None:
+        self.ends: dict[TopicPartition, int | StraitError] = {}
+        self.positions: dict[str, dict[TopicPartition, int]] = {}
+        self.stopped: set[str] = set()
+        self.moved: dict[str, set[str]] = {}
+        made = {name: {"source": "b", "destination": "a"} for name in opposites}
+        contents = {"clusters": CLUSTERS, "links": {"a-b": {"source": "a", "destination": "b"}, **made}}
+        self.link = ConfiguredLink.of(links.parse(contents, where="test"), "a-b")
+        self.look = Observation(self.link)
+        self.look.__dict__["destination"] = self
+        of_link = property(lambda look: frozenset(self.moved.get(look.link.name, ())))
+        monkeypatch.setattr(Observation, "moved", of_link)
+        monkeypatch.setattr(Observation, "opposite_failover", lambda _: None)
+        monkeypatch.setattr(Observation, "plans", lambda look, link=None: self._plans(link or look.link.name))
+        monkeypatch.setattr(observation, "read_last_words", lambda link, _: (self._words(link.name), None))
+        monkeypatch.setattr(checks, "link_groups", self._status)
+
+    def offsets_each(self, places: Iterable[TopicPartition], where: str) -> Outcomes[TopicPartition, int]:
+        assert where == "end"
+        found = {place: self.ends[place] for place in places}
+        results = {place: end for place, end in found.items() if not isinstance(end, StraitError)}
+        return Outcomes(results, {place: end for place, end in found.items() if isinstance(end, StraitError)})
+
+    def tail(self, **settings: Any) -> Check:
+        return checks.tail_of(self.look, Settings(by="a test", **settings))
+
+    def _words(self, link: str) -> Mapping[TopicPartition, LastWord]:
+        return {place: LastWord(position=at) for place, at in self.positions[link].items()}
+
+    def _plans(self, link: str) -> Any:
+        if link == "a-b":
+            topics = [SimpleNamespace(source="orders", destination="orders")]
+        elif link in self.positions:
+            topics = [SimpleNamespace(source=place.topic, destination=place.topic) for place in self.positions[link]]
+        else:
+            return {}
+        return {"default": SimpleNamespace(topics=topics, waiting=(), heartbeat=None)}
+
+    def _status(self, link: ConfiguredLink) -> Any:
+        return SimpleNamespace(pauses=(), stopped=link.name in self.stopped)
+
+
+def test_an_end_offset_that_cannot_be_read_is_waited_for_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, "b-a")
+    site.positions["b-a"] = {ORDERS: 7, MAIL: 5}
+    site.ends = {ORDERS: LEADERLESS, MAIL: 5}
+    found = site.tail()
+    text = f"link b-a may not have copied 1 partition, whose end offset cannot be read: {LEADERLESS.message}"
+    assert found == Check(Verdict.WAITING, text)
+    assert site.tail(accept_tail=True) == Check(Verdict.WARNING, text)
+    site.ends = {ORDERS: 9, MAIL: 6}  # mail's end is the one of the first call
+    assert site.tail() == Check(Verdict.WAITING, "link b-a has not copied 2 offsets: orders-0 from 7 to 8")
+    site.positions["b-a"] = {ORDERS: 9, MAIL: 5}
+    assert site.tail() == Check(Verdict.DONE, "link b-a has copied all that the destination has")
+
+
+def test_a_topic_that_does_not_exist_has_no_tail_and_one_that_is_denied_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = Site(monkeypatch, "b-a")
+    site.positions["b-a"] = {ORDERS: 7, MAIL: 5}
+    site.ends = {ORDERS: HIDDEN, MAIL: UnknownTopic("b", "looking up the end offset of mail-0: UNKNOWN_TOPIC_OR_PART")}
+    with pytest.raises(NotAuthorized, match="TOPIC_AUTHORIZATION_FAILED"):
+        site.tail()
+    site.ends[ORDERS] = 7
+    assert site.tail().verdict is Verdict.DONE
