@@ -17,7 +17,6 @@ from strait.planning.failover import Check, Verdict
 from strait.planning.recovery_point import LastWord
 from strait.state.link_handle import ConfiguredLink
 
-QUICK = Settings(by="a test")
 CLUSTERS = {name: {"bootstrap.servers": f"{name}:1"} for name in "ab"}
 ORDERS, MAIL = TopicPartition("orders", 0), TopicPartition("mail", 0)
 LEADERLESS = ClusterUnavailable("b", "looking up the end offset of orders-0: LEADER_NOT_AVAILABLE")
@@ -99,3 +98,39 @@ def test_a_topic_that_does_not_exist_has_no_tail_and_one_that_is_denied_is_an_er
         site.tail()
     site.ends[ORDERS] = 7
     assert site.tail().verdict is Verdict.DONE
+
+
+def test_every_link_of_the_other_direction_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, "b-a-new", "b-a", "b-a-too")
+    site.ends = {ORDERS: 9, MAIL: 5}
+    assert site.tail() == Check(Verdict.DONE, "no link copies the other way")
+    site.positions = {"b-a": {ORDERS: 9}, "b-a-too": {ORDERS: 9, MAIL: 3}}  # the first one of the file has no plan
+    found = site.tail()
+    assert found.verdict is Verdict.WAITING
+    assert found.detail.startswith("link b-a-too has not copied 2 offsets: mail-0 from 3 to 4; link b-a has copied all")
+    site.positions["b-a-too"][MAIL] = 5
+    assert site.tail().verdict is Verdict.DONE
+    site.moved["b-a-too"] = {"orders"}
+    assert site.tail().verdict is Verdict.FAILED
+    assert site.tail().detail.startswith("link b-a-too does not copy 1 of these topics since they moved: orders")
+
+
+def test_a_stopped_link_of_the_other_direction_that_copies_other_topics_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = Site(monkeypatch, "b-a-mail", "b-a")
+    site.ends, site.stopped = {ORDERS: 9, MAIL: 5}, {"b-a-mail"}
+    site.positions = {"b-a-mail": {MAIL: 0}, "b-a": {ORDERS: 9}}
+    assert site.tail() == Check(Verdict.DONE, "link b-a has copied all that the destination has")
+    del site.positions["b-a"]  # names may differ between the directions, so it is not known what it is about
+    assert site.tail().verdict is Verdict.FAILED
+
+
+def test_every_link_of_the_other_direction_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, "b-a", "b-a-too")
+    site.positions = {"b-a": {ORDERS: 9}}
+    assert checks.reverse(site.look, ask=False).detail == "links b-a, b-a-too copy from b to a, once a is back"
+    text = "links b-a, b-a-too copy from b to a; without a plan yet: b-a-too: run strait apply b-a-too"
+    assert checks.reverse(site.look) == Check(Verdict.WARNING, text)
+    site.positions["b-a-too"] = {MAIL: 9}
+    assert checks.reverse(site.look) == Check(Verdict.DONE, "links b-a, b-a-too copy from b to a")

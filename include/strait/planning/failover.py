@@ -34,6 +34,15 @@ class Check(NamedTuple):
     detail: str
 
 
+_BY_URGENCY = (Verdict.FAILED, Verdict.WAITING, Verdict.WARNING, Verdict.DONE)
+
+
+def together(checks: Iterable[Check]) -> Check:
+    """Return several checks of one step as one: the most urgent verdict, and all details, most urgent first."""
+    found = sorted(checks, key=lambda check: _BY_URGENCY.index(check.verdict))
+    return Check(found[0].verdict, "; ".join(check.detail for check in found))
+
+
 class Writer(NamedTuple):
     """A producer that wrote to a partition. ``open_since``: offset of the start of its open transaction; -1: none."""
 

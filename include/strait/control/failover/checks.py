@@ -46,13 +46,16 @@ def take_transformed(look: Observation, turn: Turn, *, accept: bool) -> None:
 
 
 def tail_of(look: Observation, settings: Settings) -> Check:
-    """Check whether the link in the opposite direction has copied all that is on the destination, and is not failing
-    over itself. This failover is in its journal already, so of two that check, at least one sees the other."""
+    """Check whether the links in the opposite direction have copied all that is on the destination, and none of them is
+    failing over itself. This failover is in its journal already, so of two that check, at least one sees the other."""
     if (other := look.opposite_failover()) is not None:
         return failover.opposite(other)
-    link = look.reverse()
-    if link is None or not look.has_plan(link):
+    if not (links := look.copying_back()):
         return Check(Verdict.DONE, "no link copies the other way")
+    return failover.together([_tail_of(look, link, settings) for link in links])
+
+
+def _tail_of(look: Observation, link: str, settings: Settings) -> Check:
     if moved := Observation(look.link.other(link)).moved & look.copies():
         return failover.still_moved(link, moved)
     there = link_groups(look.link.other(link))
@@ -111,20 +114,21 @@ def audited(look: Observation) -> Check:
 
 
 def reverse(look: Observation, *, ask: bool = True) -> Check:
-    """Check whether a link copies in the opposite direction. ``ask``: query the source, which has that link's plan."""
+    """Check whether links copy in the opposite direction. ``ask``: query the source, which has their plans."""
     ends = f"from {look.link.destination.name} to {look.link.source.name}"
-    link = look.reverse()
-    if link is None:
+    links = look.opposites()
+    if not links:
         return Check(Verdict.WARNING, f"the links file has no link {ends}, so nothing is copied back")
+    copies = f"link {links[0]} copies {ends}" if len(links) == 1 else f"links {listed(links)} copy {ends}"
     if not ask:
-        return Check(Verdict.DONE, f"link {link} copies {ends}, once {look.link.source.name} is back")
+        return Check(Verdict.DONE, f"{copies}, once {look.link.source.name} is back")
     try:
-        planned = look.has_plan(link)
+        without = [link for link in links if not look.has_plan(link)]
     except ClusterError as error:
-        return Check(Verdict.WARNING, f"link {link} copies {ends}; what it does is not known: {error}")
-    if not planned:
-        return Check(Verdict.WARNING, f"link {link} copies {ends}, and has no plan yet: run strait apply {link}")
-    return Check(Verdict.DONE, f"link {link} copies {ends}")
+        return Check(Verdict.WARNING, f"{copies}; its state is not known: {error}")
+    if without:
+        return Check(Verdict.WARNING, f"{copies}; without a plan yet: {listed(without)}: run strait apply {without[0]}")
+    return Check(Verdict.DONE, copies)
 
 
 def lift_fence(look: Observation, turn: Turn, fence: Collection[GivenAcl]) -> int:

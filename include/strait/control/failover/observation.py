@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from strait.config.consumer_groups import GroupFilter
+from strait.config.route_names import topic_of
 from strait.consumer_groups.shadow import with_refusals
 from strait.consumer_groups.sync import GroupSync
 from strait.control.failover.journal import Journal
@@ -241,21 +242,37 @@ class Observation:
             words = {place: word for place, word in words.items() if self.takes(place.topic)}
         return words, group_sync
 
-    def reverse(self) -> str | None:
-        """Return the link of the links file that copies in the opposite direction; None if there is none."""
-        return next(iter(self._opposites()), None)
+    def copying_back(self) -> list[str]:
+        """Return the links in the opposite direction that have a plan and concern this failover: those that copy topics
+        which are moved, or all if none does, since names may differ between the directions. Others belong to other links
+        of this direction, and may be stopped since those were failed over."""
+        planned = {name: plans.values() for name in self.opposites() if (plans := self.plans(name))}
+        beats = self.heartbeats()
+        copies = {
+            topic.destination
+            for plan in self.plans().values()
+            for topic in plan.topics
+            if self.takes(topic.source) and topic.source not in beats
+        }
+        about = [
+            name
+            for name, plans in planned.items()
+            if any(topic_of(item) in copies for plan in plans for item in _selected_by(plan))
+        ]
+        return about or list(planned)
 
     def opposite_failover(self) -> Failover | None:
         """Return the failover in the opposite direction that was started and is not over. Queries the source, which
         holds its journal."""
-        for name in self._opposites():
+        for name in self.opposites():
             found = Journal(self.link.other(name)).all()
             newest = next((record for record in reversed(found) if record.kind != "rehearsal"), None)
             if newest is not None and newest.outcome == "running":
                 return newest
         return None
 
-    def _opposites(self) -> list[str]:
+    def opposites(self) -> list[str]:
+        """Return the links of the links file that copy in the opposite direction."""
         ends = self.link.destination.name, self.link.source.name
         return [name for name, other in self.link.file.links.items() if (other.source, other.destination) == ends]
 
@@ -287,3 +304,8 @@ class Observation:
     def has_plan(self, link: str) -> bool:
         """Return whether a plan of that link was ever published. Queries its destination."""
         return bool(self.plans(link))
+
+
+def _selected_by(plan: Plan) -> list[str]:
+    """Return the source topics that a plan copies, and those that wait."""
+    return [*(topic.source for topic in plan.topics), *(item.topic for item in plan.waiting)]
