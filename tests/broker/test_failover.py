@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
@@ -105,17 +105,17 @@ def at_work(until: threading.Event, *works: Callable[[threading.Event], None]) -
 class Writer:
     """Writes numbered records to a until it is told to stop."""
 
-    def __init__(self, link: Mesh, topic: str = "") -> None:
+    def __init__(self, link: Mesh, topic: str = "", partitions: int = 0) -> None:
         self._topic = topic or link.topic
+        self._partitions = partitions or link.partitions
         self._producer = Producer(link.clusters["a"].client_properties | {"linger.ms": 5, "enable.idempotence": True})
-        self._link = link
         self.keys: list[bytes] = []
 
     def write(self, records: int) -> None:
         for _ in range(records):
             number = len(self.keys)
             self.keys.append(b"%d" % number)
-            self._producer.produce(self._topic, b"value", self.keys[-1], number % self._link.partitions)
+            self._producer.produce(self._topic, b"value", self.keys[-1], number % self._partitions)
         assert self._producer.flush(60) == 0
 
     def work(self, stopped: threading.Event) -> None:
@@ -432,6 +432,35 @@ def test_members_that_have_committed_nothing_are_seen(make_link: MakeLink, topic
     assert run(link).groups_exact == 1
 
 
+def test_a_member_of_a_group_that_rebalances_is_seen(make_link: MakeLink, topic_name: str) -> None:
+    """Its topics are unknown while another member, here of another topic, keeps the group from assigning any."""
+    link, group, other = make_link(), f"{topic_name}-joins", f"{topic_name}-elsewhere"
+    until_ready(link)
+    Writer(link).write(20)
+    Admin(link.clusters["a"].client_properties, "a").create([NewTopic(other, 1, 1)])
+    Writer(link, other, partitions=1).write(5)
+    first = Reader(link.clusters["a"], group, other)
+    first.read(5)
+    alone = failovers.dry_run(link.handle(LINK), "planned", QUICK, lambda _: None)
+    assert (verdicts(alone)["consumers"], verdicts(alone)["quiet"]) == ("done", "done")
+    second = Reader(link.clusters["a"], group, topic_name)
+    found: dict[str, FailoverStep] = {}
+
+    def joins() -> bool:
+        second.take()
+        record = failovers.dry_run(link.handle(LINK), "planned", QUICK, lambda _: None)
+        found.update({step.name: step for step in record.steps})
+        return found["consumers"].verdict == "waiting"
+
+    eventually(joins, what=lambda: f"the group rebalances: {found}")
+    assert f"1 group has members on the source: {group}: " in found["consumers"].detail
+    assert "the group rebalances, so the topics of its members are unknown" in found["consumers"].detail
+    assert found["quiet"].verdict == "waiting"  # it may be a group of other topics, so this stops no failover
+    for reader in (second, first):
+        reader.leave()
+    assert run(link).outcome == "done"
+
+
 @pytest.mark.core
 def test_what_holds_it_up_is_named_and_a_dry_run_changes_nothing(make_link: MakeLink, topic_name: str) -> None:
     link = make_link()
@@ -531,8 +560,17 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
             run(link, kind="unplanned")
         assert [item.outcome for item in failovers.history(link.handle(LINK))] == ["aborted"]
         source.stop()
+        worker, code = f"{topic_name}-worker", "UNSTABLE_OFFSET_COMMIT"
+        at_work = Consumer(clusters.destination.client_properties | {"group.id": worker}).consumer_group_metadata()
+        transaction = Producer(clusters.destination.client_properties | {"transactional.id": worker})
+        transaction.init_transactions()
+        transaction.begin_transaction()
+        transaction.send_offsets_to_transaction([KafkaPartition(topic_name, 0, 1)], at_work)
         record = run(link, kind="unplanned")
+        transaction.abort_transaction()
         assert record.outcome == "done"
+        detail = next(step.detail for step in record.steps if step.name == "groups")
+        assert f"offsets of 1 group on the destination cannot be read: {worker} ({code})" in detail
         copied = ends(link.clusters["b"], topic_name, 2)
         assert {(item.partition, item.from_offset, item.to_offset) for item in record.missing} == {
             (partition, count, 100) for partition, count in enumerate(copied) if count < 100
@@ -541,8 +579,12 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
         (of_topic,) = record.topics
         assert (of_topic.topic, of_topic.missing) == (topic_name, record.rpo_records)
         assert of_topic.seconds is not None and of_topic.seconds > 0
-        assert [(group.group, group.continues) for group in record.group_list] == [(f"{topic_name}-kept", "unknown")]
+        assert [(group.group, group.continues, group.why) for group in record.group_list] == [
+            (f"{topic_name}-kept", "unknown", ""),
+            (worker, "unknown", code),
+        ]
         lines = screen(record, "b:1")
+        assert any(f"look at the offsets of 2 groups: {topic_name}-kept, {worker}" in line for line in lines)
         assert any(
             f"{plural(record.rpo_records or 0, 'offset that was', 'offsets that were')} seen: {topic_name}" in line
             for line in lines

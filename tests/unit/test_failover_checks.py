@@ -1,21 +1,27 @@
 """The checks of a failover treat facts that cannot be read as unknown, never as absent."""
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
+from confluent_kafka import ConsumerGroupState
 
 from strait.config import links
 from strait.control.failover import checks, observation
 from strait.control.failover.observation import Observation
 from strait.control.failover.turn import Settings
 from strait.errors import ClusterUnavailable, NotAuthorized, StraitError, UnknownTopic
+from strait.kafka.admin import Admin, GroupMember
+from strait.kafka.clients import Watch
 from strait.kafka.connection import Outcomes
 from strait.model import TopicPartition
+from strait.net.consumer_groups import Committed, Group
 from strait.planning.failover import Check, Verdict
 from strait.planning.recovery_point import LastWord
 from strait.state.link_handle import ConfiguredLink
+from strait.wire.error_codes import UNSTABLE_OFFSET_COMMIT
 
 CLUSTERS = {name: {"bootstrap.servers": f"{name}:1"} for name in "ab"}
 ORDERS, MAIL = TopicPartition("orders", 0), TopicPartition("mail", 0)
@@ -134,3 +140,101 @@ def test_every_link_of_the_other_direction_is_named(monkeypatch: pytest.MonkeyPa
     assert checks.reverse(site.look) == Check(Verdict.WARNING, text)
     site.positions["b-a-too"] = {MAIL: 9}
     assert checks.reverse(site.look) == Check(Verdict.DONE, "links b-a, b-a-too copy from b to a")
+
+
+class Coordinator:
+    """The groups of cluster a, by name: their type and state, and their members; an error if they cannot be described."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.groups: dict[str, tuple[Group, list[GroupMember] | StraitError]] = {}
+        self.committed_there: dict[str, Any] = {}
+        monkeypatch.setattr(observation, "ConsumerGroups", lambda *_: self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def listed(self) -> dict[str, Group]:
+        return {name: group for name, (group, _) in self.groups.items()}
+
+    def committed(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: self.committed_there[name] for name in names}
+
+    def members_each(self, names: Iterable[str]) -> Outcomes[str, list[GroupMember]]:
+        found = {name: self.groups[name][1] for name in names}
+        results = {name: members for name, members in found.items() if not isinstance(members, StraitError)}
+        return Outcomes(results, {name: error for name, error in found.items() if isinstance(error, StraitError)})
+
+
+def member(*topics: str, known: bool = True) -> GroupMember:
+    return GroupMember("app", "/10.0.0.5", frozenset(topics) if known else None)
+
+
+def test_groups_of_which_the_topics_are_unknown_count_as_attached(monkeypatch: pytest.MonkeyPatch) -> None:
+    site, there = Site(monkeypatch), Coordinator(monkeypatch)
+    site.look.__dict__["source"] = there
+    denied = NotAuthorized("a", "describing group denied: GROUP_AUTHORIZATION_FAILED")
+    stable, joining = Group("classic", "Stable", "consumer"), Group("classic", "PreparingRebalance", "consumer")
+    there.groups = {
+        "at-work": (stable, [member("orders")]),
+        "of-others": (stable, [member("mail"), member()]),
+        "joining": (joining, [member("mail"), member(known=False)]),
+        "settling-elsewhere": (joining, [member("mail")]),
+        "ended": (joining, []),
+        "empty": (stable._replace(state="Empty"), denied),
+        "denied": (stable, denied),
+        "streams": (Group("streams", "Stable", "streams"), denied),
+        "shared": (Group("share", "Stable", "share"), denied),
+    }
+    found = site.look.attached([], {"orders"})
+    assert {group: [each.client_id for each in found.members[group]] for group in found.members} == {
+        "at-work": ["app"],
+        "denied": [],
+        "joining": ["app", "app"],
+    }
+    assert found.unknown == {
+        "denied": f"the topics of its members are unknown: {denied.message}",
+        "joining": "the group rebalances, so the topics of its members are unknown",
+    }
+    assert not found.all_unknown
+    del there.groups["at-work"]
+    assert site.look.attached([], {"orders"}).all_unknown
+
+
+@pytest.mark.parametrize(
+    ("state", "topics", "known"),
+    [
+        (ConsumerGroupState.STABLE, ["orders"], frozenset({"orders"})),
+        (ConsumerGroupState.STABLE, [], frozenset()),
+        (ConsumerGroupState.PREPARING_REBALANCING, [], None),
+        (ConsumerGroupState.COMPLETING_REBALANCING, None, None),
+        (ConsumerGroupState.PREPARING_REBALANCING, ["orders"], frozenset({"orders"})),
+    ],
+)
+def test_a_member_without_an_assignment_has_no_topics_only_in_a_stable_group(
+    state: ConsumerGroupState, topics: list[str] | None, known: frozenset[str] | None
+) -> None:
+    places = None if topics is None else SimpleNamespace(topic_partitions=[TopicPartition(name, 0) for name in topics])
+    described: Future[Any] = Future()
+    of_group = SimpleNamespace(client_id="app", host="/10.0.0.5", assignment=places)
+    described.set_result(SimpleNamespace(state=state, members=[of_group]))
+    admin: Any = Admin.__new__(Admin)
+    admin.cluster, admin._watch = "a", Watch("a")
+    client = SimpleNamespace(poll=lambda _: None, describe_consumer_groups=lambda *_, **__: {"g": described})
+    admin._client = client
+    assert admin.members_each(["g"]).results["g"] == [GroupMember("app", "/10.0.0.5", known)]
+
+
+def test_groups_on_the_destination_whose_offsets_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    site, there = Site(monkeypatch), Coordinator(monkeypatch)
+    empty, share = Group("classic", "Empty", "consumer"), Group("share", "Empty", "share")
+    worker = Group("classic", "Stable", "connect")
+    there.groups = {name: (empty, []) for name in ("billing", "mailing", "unstable", "strait.mine")}
+    there.groups |= {"shared": (share, []), "workers": (worker, [])}
+    there.committed_there = {
+        "billing": {ORDERS: Committed(3, "")},
+        "mailing": {MAIL: Committed(3, "")},
+        "unstable": UNSTABLE_OFFSET_COMMIT,
+    }
+    assert site.look.groups_there() == (["billing"], {"unstable": "UNSTABLE_OFFSET_COMMIT"})

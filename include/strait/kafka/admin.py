@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from confluent_kafka import OFFSET_INVALID, ConsumerGroupTopicPartitions, IsolationLevel, KafkaError
+from confluent_kafka import OFFSET_INVALID, ConsumerGroupState, ConsumerGroupTopicPartitions, IsolationLevel, KafkaError
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka import admin as kafka_admin
 
@@ -47,11 +47,12 @@ class FirstRecord(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A member of a consumer group. ``topics``: those of the partitions that are assigned to it."""
+    """A member of a consumer group. ``topics``: those of the partitions that are assigned to it; None: unknown, since the
+    group has not assigned any to it yet."""
 
     client_id: str
     host: str
-    topics: frozenset[str]
+    topics: frozenset[str] | None
 
 
 class Admin(Alteration):
@@ -195,7 +196,8 @@ class Admin(Alteration):
 
         found = self._in_pieces(groups, DESCRIBED_AT_ONCE, ask, "describing groups", key_of=str).unless_away()
         return Outcomes(
-            {name: list(map(_member, group.members)) for name, group in found.results.items()}, found.failures
+            {name: [_member(member, group.state) for member in group.members] for name, group in found.results.items()},
+            found.failures,
         )
 
     def _list_offsets(
@@ -320,9 +322,12 @@ def _or_refused(found: Outcomes[str, Any]) -> Outcomes[str, Any]:
     return found
 
 
-def _member(member: Any) -> GroupMember:
+def _member(member: Any, state: ConsumerGroupState) -> GroupMember:
     assigned = () if member.assignment is None else member.assignment.topic_partitions
-    return GroupMember(str(member.client_id), str(member.host), frozenset(place.topic for place in assigned))
+    topics = frozenset(place.topic for place in assigned)
+    # While a group rebalances, brokers return no assignments; in a stable group, a member without one has no partition.
+    known = topics or state is ConsumerGroupState.STABLE
+    return GroupMember(str(member.client_id), str(member.host), topics if known else None)
 
 
 def _topic_id(uuid: Any) -> str:

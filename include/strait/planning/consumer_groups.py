@@ -24,6 +24,8 @@ from strait.state.translation import Fit, Translation
 SHARE = "share"
 SHARE_START = "share group's start only"
 SHARE_DETAIL = f"{SHARE_START}: records after it are delivered again after a move, acknowledged or not"
+DESCRIBABLE = frozenset({"", "classic", "consumer"})
+"""Types of groups whose members the admin client can list. Brokers before 3.8 name no type, and have only classic ones."""
 _CLASSIC = ("", "classic")
 _MOVABLE_PROTOCOLS = frozenset({"", "consumer", "streams"})  # not those of Connect workers or schema registries
 _NOTHING: Mapping[TopicPartition, int] = {}

@@ -61,6 +61,23 @@ class Member(NamedTuple):
         return f"{self.client_id} at {self.host.lstrip('/')}"
 
 
+class Attached(NamedTuple):
+    """The groups that have members on the source: on the topics that are moved, or on unknown ones.
+
+    Attributes:
+        members: of each group; empty: they are not known.
+        unknown: those of the groups whose topics are unknown -> why.
+    """
+
+    members: Mapping[str, Sequence[Member]]
+    unknown: Mapping[str, str]
+
+    @property
+    def all_unknown(self) -> bool:
+        """Whether no group is known to work on the topics."""
+        return self.members.keys() <= self.unknown.keys()
+
+
 def copying(
     rows: Sequence[PartitionStatus],
     *,
@@ -209,9 +226,13 @@ def drained(rows: Sequence[PartitionStatus], ends: Ends) -> Check:
     return Check(Verdict.DONE, f"{plural(len(ends), 'partition is', 'partitions are')} copied to their ends")
 
 
-def attached(members: Mapping[str, Collection[Member]]) -> Check:
+def attached(found: Attached) -> Check:
     """Check that no consumer of a synchronized group still works on the source."""
-    shown = [f"{group}: {listed([str(member) for member in members[group]] or ['?'])}" for group in sorted(members)]
+    shown = [
+        f"{group}: {listed([str(member) for member in found.members[group]] or ['?'])}"
+        + (f" ({found.unknown[group]})" if group in found.unknown else "")
+        for group in sorted(found.members)
+    ]
     if shown:
         return Check(
             Verdict.WAITING, f"{plural(len(shown), 'group has', 'groups have')} members on the source: {listed(shown)}"

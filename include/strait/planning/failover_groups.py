@@ -1,6 +1,6 @@
 """Results of a failover's checks of consumer groups, derived from observations. Pure."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from strait.config.topic_names import STATE_PREFIX
 from strait.planning.consumer_groups import GroupStatus, OffsetState, reserved
@@ -11,6 +11,7 @@ from strait.text import duration, listed, plural
 
 ALL_GROUPS = "*"
 """As a name of a group to accept: any group."""
+_NOTHING: Mapping[str, str] = {}
 _SOON = frozenset({OffsetState.BEHIND, OffsetState.REWOUND, OffsetState.AHEAD_OF_COPY, OffsetState.IN_SYNC})
 """Offsets in these states will be exact once the link is drained and they are committed, if their translation is
 exact."""
@@ -93,15 +94,22 @@ def _where_it_is(status: GroupStatus) -> str:
     return f"{status.group} (reads {plural(status.rereads, 'record')} twice)" if status.rereads else status.group
 
 
-def kept_groups(report: GroupSyncReport | None, now_ms: int) -> Check:
-    """Report the last known state of consumer groups on the destination, for a source that can no longer be queried."""
+def kept_groups(report: GroupSyncReport | None, now_ms: int, unread: Mapping[str, str] = _NOTHING) -> Check:
+    """Report the last known state of consumer groups on the destination, for a source that can no longer be queried.
+
+    Args:
+        unread: groups whose offsets on the destination cannot be read -> name of the error.
+    """
     if report is None:
-        return Check(Verdict.WARNING, "the link does not synchronize consumer groups, or has not for a day")
-    age = duration(max(0, now_ms - report.at_ms) / 1000)
-    text = f"{report.in_sync:,} of {plural(report.groups, 'group was', 'groups were')} in sync {age} ago, at the last look at the source"
-    return Check(
-        Verdict.WARNING, f"{text}; what they consumed after it, and records beyond the copy, they consume again"
-    )
+        text = "the link does not synchronize consumer groups, or has not for a day"
+    else:
+        age = duration(max(0, now_ms - report.at_ms) / 1000)
+        text = f"{report.in_sync:,} of {plural(report.groups, 'group was', 'groups were')} in sync {age} ago, at the last look at the source"
+        text += "; what they consumed after it, and records beyond the copy, they consume again"
+    if unread:
+        shown = listed([f"{group} ({unread[group]})" for group in sorted(unread)])
+        text += f"; offsets of {plural(len(unread), 'group')} on the destination cannot be read: {shown}"
+    return Check(Verdict.WARNING, text)
 
 
 def moved(status: GroupStatus) -> bool:

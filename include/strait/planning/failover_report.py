@@ -22,6 +22,8 @@ _WORDS: Mapping[Continues, str] = {
     "not_moved": "are not moved",
     "unknown": "have an offset on the destination; whether they were in sync is not known",
 }
+_UNREAD = "may have offsets on the destination, but these could not be read"
+_NOTHING: Mapping[str, str] = {}
 
 
 def groups_of(statuses: Sequence[GroupStatus]) -> tuple[FailoverGroup, ...]:
@@ -46,23 +48,28 @@ def groups_of(statuses: Sequence[GroupStatus]) -> tuple[FailoverGroup, ...]:
     )
 
 
-def groups_known(report: GroupSyncReport | None, there: Collection[str]) -> tuple[FailoverGroup, ...]:
+def groups_known(
+    report: GroupSyncReport | None, there: Collection[str], unread: Mapping[str, str] = _NOTHING
+) -> tuple[FailoverGroup, ...]:
     """Return the groups if the source cannot be queried.
 
     Args:
         report: of the last check of the source; it names some of the groups that were not in sync.
         there: groups with offsets in the destination topics.
+        unread: groups whose offsets on the destination cannot be read -> name of the error.
     """
     out = {} if report is None else {item.group: item.why for item in report.out_of_sync}
-    names = [name for name in sorted({*there, *out}) if not reserved(name)]
+    names = [name for name in sorted({*there, *out, *unread}) if not reserved(name)]
     # A report names no group that was in sync. So if there are more groups than it counted, it does not know some of
     # them: they have committed since, or belong to the destination.
     all_named = report is not None and len(out) == report.groups - report.in_sync and len(names) <= report.groups
 
     def continues(name: str) -> Continues:
-        return "elsewhere" if name in out else "in_sync" if all_named else "unknown"
+        return "elsewhere" if name in out else "in_sync" if all_named and name not in unread else "unknown"
 
-    return tuple(FailoverGroup(group=name, continues=continues(name), why=out.get(name, "")) for name in names)
+    return tuple(
+        FailoverGroup(group=name, continues=continues(name), why=out.get(name, unread.get(name, ""))) for name in names
+    )
 
 
 def topics_of(
@@ -227,8 +234,8 @@ def _groups(record: Failover) -> list[str]:
     if not record.group_list:
         return ["none is known to have offsets in the link's topics"]
     lines = []
-    for continues, words in _WORDS.items():
-        found = [group for group in record.group_list if group.continues == continues]
+    for words in (*_WORDS.values(), _UNREAD):
+        found = [group for group in record.group_list if _words(group) == words]
         if found:
             names = [f"{group.group} ({group.why})" if group.why else group.group for group in found]
             lines.append(f"{len(found)} of {len(record.group_list)} {words}: {listed(names)}")
@@ -239,3 +246,7 @@ def _groups(record: Failover) -> list[str]:
             f"{plural(len(outside), 'has', 'have')} offsets in topics that the link does not copy, left there: {listed(names)}"
         )
     return lines
+
+
+def _words(group: FailoverGroup) -> str:
+    return _UNREAD if group.continues == "unknown" and group.why else _WORDS[group.continues]

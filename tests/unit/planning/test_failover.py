@@ -9,7 +9,7 @@ import pytest
 from strait.model import TopicAcl, TopicPartition
 from strait.planning import failover, failover_groups, recovery_point
 from strait.planning.consumer_groups import GroupOffset, GroupOnCluster, GroupStatus, OffsetState
-from strait.planning.failover import Check, Member, Verdict, Writer
+from strait.planning.failover import Attached, Check, Member, Verdict, Writer
 from strait.planning.recovery_point import LastWord
 from strait.planning.status.rows import PartitionStatus
 from strait.planning.waves import Wave
@@ -136,9 +136,10 @@ def test_a_partition_that_nobody_plans_is_not_drained() -> None:
 
 
 def test_consumers_that_are_attached_are_named() -> None:
-    assert failover.attached({}).verdict is Verdict.DONE
-    found = failover.attached({"g": [Member("app-1", "/10.0.0.5")], "h": []})
-    assert found == Check(Verdict.WAITING, "2 groups have members on the source: g: app-1 at 10.0.0.5, h: ?")
+    assert failover.attached(Attached({}, {})).verdict is Verdict.DONE
+    found = failover.attached(Attached({"g": [Member("app-1", "/10.0.0.5")], "h": []}, {"h": "it rebalances"}))
+    text = "2 groups have members on the source: g: app-1 at 10.0.0.5, h: ? (it rebalances)"
+    assert found == Check(Verdict.WAITING, text)
 
 
 def test_groups_that_would_not_continue_exactly_stop_it_unless_that_is_accepted() -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from strait.model import TopicPartition
+from strait.planning import failover_groups
 from strait.planning.consumer_groups import GroupOffset, GroupOnCluster, GroupStatus, OffsetState
 from strait.planning.failover_report import groups_known, groups_of, left_behind, next_steps, screen, topics_of
 from strait.planning.recovery_point import LastWord
@@ -118,6 +119,26 @@ def test_groups_that_the_last_look_did_not_count_are_not_called_in_sync() -> Non
     for groups, there in ((0, ["billing"]), (1, ["billing", "mail"])):
         known = report(groups=groups, in_sync=groups, out_of_sync=())
         assert {item.continues for item in groups_known(known, there)} == {"unknown"}
+
+
+def test_groups_whose_offsets_could_not_be_read_are_unknown_and_looked_at_next() -> None:
+    code = "UNSTABLE_OFFSET_COMMIT"
+    known = report(groups=3, in_sync=2, out_of_sync=(GroupOutOfSync(group="late", why="1 behind"),))
+    groups = groups_known(known, ["billing"], {"late": code, "mail": code, "strait.mine": code})
+    assert [(item.group, item.continues, item.why) for item in groups] == [
+        ("billing", "in_sync", ""),
+        ("late", "elsewhere", "1 behind"),
+        ("mail", "unknown", code),
+    ]
+    found = record("unplanned", group_list=groups)
+    text = f"1 of 3 may have offsets on the destination, but these could not be read: mail ({code})"
+    assert any(line.endswith(text) for line in screen(found, ""))
+    assert "before their consumers start, look at the offsets of 2 groups: late, mail" in next_steps(found, "")
+    (alone,) = groups_known(None, [], {"mail": code})
+    assert not any("none is known" in line for line in screen(record("unplanned", group_list=(alone,)), ""))
+    for of_report in (known, None):
+        detail = failover_groups.kept_groups(of_report, 1, {"mail": code}).detail
+        assert detail.endswith(f"; offsets of 1 group on the destination cannot be read: mail ({code})")
 
 
 def test_the_record_has_every_name_and_the_screen_some() -> None:

@@ -17,10 +17,11 @@ from strait.control.plane import Control
 from strait.errors import ClusterError, ClusterUnavailable, StraitError, UnknownTopic
 from strait.kafka.admin import Admin
 from strait.model import TopicPartition
+from strait.net import error_policy
 from strait.net.consumer_groups import ConsumerGroups
 from strait.net.producers import active_producers
-from strait.planning.consumer_groups import GroupOnCluster, GroupStatus, can_move
-from strait.planning.failover import Ends, Member, Writer
+from strait.planning.consumer_groups import DESCRIBABLE, SHARE, GroupOnCluster, GroupStatus, can_move
+from strait.planning.failover import Attached, Ends, Member, Writer
 from strait.planning.held_elsewhere import by_topic
 from strait.planning.plan.pauses import pauses_of
 from strait.planning.recovery_point import LastWords, missing, wanted
@@ -194,19 +195,19 @@ class Observation:
                 found += by_topic(other, [one for one in held if self.takes(one.part.topic)])
         return tuple(found), unknown
 
-    def groups_there(self) -> list[str]:
-        """Return the groups that have offsets in the link's destination topics, according to the destination; none if
-        the link does not synchronize groups."""
+    def groups_there(self) -> tuple[list[str], dict[str, str]]:
+        """Return the groups that have offsets in the link's destination topics, according to the destination; and those
+        of which that is unknown, with the name of the error. None if the link does not synchronize groups. Share groups have
+        no offsets in this sense, and are not among them."""
         if not self.synchronizes:
-            return []
+            return [], {}
         topics = self.copies()
         with ConsumerGroups(*self.link.destination) as groups:
-            told = groups.committed(groups.listed())
-        return sorted(
-            name
-            for name, offsets in told.items()
-            if self._selected(name) and not isinstance(offsets, int) and any(place.topic in topics for place in offsets)
-        )
+            sides = {name: GroupOnCluster(*group) for name, group in groups.listed().items() if self._selected(name)}
+            told = groups.committed(name for name, side in sides.items() if can_move(name, side) and side.kind != SHARE)
+        unread = {name: error_policy.name(code) for name, code in told.items() if isinstance(code, int)}
+        known = {name: offsets for name, offsets in told.items() if not isinstance(offsets, int)}
+        return sorted(name for name in known if any(place.topic in topics for place in known[name])), unread
 
     def copies(self) -> set[str]:
         """Return the destination topics of the topics that are moved."""
@@ -218,21 +219,29 @@ class Observation:
         """Return the state of the link's consumer groups, including the commits that the destination would reject."""
         return with_refusals(self.link, self.groups(sync=False, include_moved=include_moved))
 
-    def members(self, statuses: Iterable[GroupStatus], topics: Collection[str]) -> Mapping[str, Sequence[Member]]:
-        """Return the consumers on the source, by group, of the selected groups that are active on these topics, whether
-        or not they have committed an offset yet; no consumers if a group's coordinator does not list them."""
+    def attached(self, statuses: Iterable[GroupStatus], topics: Collection[str]) -> Attached:
+        """Return the selected groups that are active on these topics on the source, whether or not they have committed an
+        offset yet; also active groups whose topics are unknown. Share and Streams groups, which cannot be described, are
+        returned only if they have committed an offset."""
         committed = {status.group for status in statuses if status.selected and status.source.active}
         with ConsumerGroups(*self.link.source) as groups:
             sides = {name: GroupOnCluster(*group) for name, group in groups.listed().items()}
         moving = {name for name in sides if self._selected(name) and self.wave.takes_group(name)}
         active = {name for name, side in sides.items() if side.active and can_move(name, side) and name in moving}
-        told = self.source.members_each(sorted(active | committed)).results
-        found = {}
+        described = self.source.members_each(sorted(active | committed))
+        found: dict[str, list[Member]] = {}
+        unknown: dict[str, str] = {}
         for group in sorted(active | committed):
-            members = told.get(group, ())
-            if group in committed or any(member.topics & set(topics) for member in members):
-                found[group] = [Member(member.client_id, member.host) for member in members]
-        return found
+            members = described.results.get(group, ())
+            if group not in committed and not any(member.topics and member.topics & set(topics) for member in members):
+                if any(member.topics is None for member in members):
+                    unknown[group] = "the group rebalances, so the topics of its members are unknown"
+                elif group in described.failures and sides[group].kind in DESCRIBABLE:
+                    unknown[group] = f"the topics of its members are unknown: {described.failures[group].message}"
+                else:
+                    continue
+            found[group] = [Member(member.client_id, member.host) for member in members]
+        return Attached(found, unknown)
 
     def last_words(self, link: str | None = None) -> tuple[LastWords, GroupSyncReport | None]:
         """Return the last reports, within a day, of a link's applications about each planned partition and about

@@ -26,7 +26,7 @@ from strait.errors import ClusterError, ClusterUnavailable, FailoverTakenOver, S
 from strait.model import TopicAcl, TopicPartition
 from strait.planning import failover, failover_groups, failover_report, recovery_point
 from strait.planning.consumer_groups import GroupStatus
-from strait.planning.failover import Check, Ends, Verdict
+from strait.planning.failover import Attached, Check, Ends, Verdict
 from strait.planning.topic_sync.sync import syncs_acls
 from strait.state.failover_records import Failover, SourceEnd
 from strait.state.schema import GivenAcl, finished_ends
@@ -147,8 +147,11 @@ class PlannedFailover:
     def _consumers(self) -> Check:
         if not self._look.synchronizes:
             return Check(Verdict.WARNING, "the link does not synchronize consumer groups, so they were not looked at")
+        return failover.attached(self._attached())
+
+    def _attached(self) -> Attached:
         topics = {topic_of(place.topic) for place in self._places}
-        return failover.attached(self._look.members(self._statuses(sync=False), topics))
+        return self._look.attached(self._statuses(sync=False), topics)
 
     def _statuses(self, *, sync: bool) -> list[GroupStatus]:
         return self._look.groups(sync=sync, include_moved=self._settings.include_moved)
@@ -186,11 +189,14 @@ class PlannedFailover:
         self._turn.keep(groups=len(chosen), groups_exact=sum(status.synced for status in chosen), group_list=named)
 
     def _quiet(self) -> Check:
-        """Check that no producer or consumer has appeared since they were found to have stopped."""
+        """Check that no producer or consumer has appeared since they were found to have stopped. Wait for groups whose
+        topics are unknown: a group of other topics may rebalance at any time."""
         places = self._source_partitions()
         check = failover.still(self._ends() or self._look.ends(places), self._look.ends(places), {}, unix_ms())
-        if check.verdict is Verdict.DONE and (attached := self._consumers()).verdict is Verdict.WAITING:
-            check = attached
+        if check.verdict is Verdict.DONE and self._look.synchronizes and (found := self._attached()).members:
+            check = failover.attached(found)
+            if found.all_unknown:
+                return check
         return check if check.verdict is Verdict.DONE else Check(Verdict.FAILED, check.detail)
 
     def _ends(self) -> Ends:

@@ -102,8 +102,9 @@ class UnplannedFailover:
 
     def _groups(self) -> Check:
         report = self._group_sync
-        named = failover_report.groups_known(report, self._look.groups_there())
+        there, unread = self._look.groups_there()
+        named = failover_report.groups_known(report, there, unread)
         if report is not None:
             self._turn.keep(groups=report.groups, groups_exact=report.in_sync)
         self._turn.keep(group_list=named)
-        return failover_groups.kept_groups(report, unix_ms())
+        return failover_groups.kept_groups(report, unix_ms(), unread)
