@@ -209,10 +209,13 @@ class Observation:
         known = {name: offsets for name, offsets in told.items() if not isinstance(offsets, int)}
         return sorted(name for name in known if any(place.topic in topics for place in known[name])), unread
 
-    def copies(self) -> set[str]:
-        """Return the destination topics of the topics that are moved."""
+    def copies(self, *, besides: Collection[str] = ()) -> set[str]:
+        """Return the destination topics of the topics that are moved, without those of the source topics ``besides``."""
         return {
-            topic.destination for plan in self.plans().values() for topic in plan.topics if self.takes(topic.source)
+            topic.destination
+            for plan in self.plans().values()
+            for topic in plan.topics
+            if self.takes(topic.source) and topic.source not in besides
         }
 
     def trial(self, *, include_moved: bool) -> list[GroupStatus]:
@@ -256,13 +259,7 @@ class Observation:
         which are moved, or all if none does, since names may differ between the directions. Others belong to other links
         of this direction, and may be stopped since those were failed over."""
         planned = {name: plans.values() for name in self.opposites() if (plans := self.plans(name))}
-        beats = self.heartbeats()
-        copies = {
-            topic.destination
-            for plan in self.plans().values()
-            for topic in plan.topics
-            if self.takes(topic.source) and topic.source not in beats
-        }
+        copies = self.copies(besides=self.heartbeats())
         about = [
             name
             for name, plans in planned.items()
