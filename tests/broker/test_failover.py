@@ -561,6 +561,7 @@ def test_without_the_source_what_is_missing_is_named(clusters: Any, topic_name: 
         assert [item.outcome for item in failovers.history(link.handle(LINK))] == ["aborted"]
         source.stop()
         worker, code = f"{topic_name}-worker", "UNSTABLE_OFFSET_COMMIT"
+        commit(clusters.destination, worker, {TopicPartition(topic_name, 0): 0})
         at_work = Consumer(clusters.destination.client_properties | {"group.id": worker}).consumer_group_metadata()
         transaction = Producer(clusters.destination.client_properties | {"transactional.id": worker})
         transaction.init_transactions()

@@ -21,7 +21,7 @@ from strait.net.consumer_groups import Committed, Group
 from strait.planning.failover import Check, Verdict
 from strait.planning.recovery_point import LastWord
 from strait.state.link_handle import ConfiguredLink
-from strait.wire.error_codes import UNSTABLE_OFFSET_COMMIT
+from strait.wire.error_codes import GROUP_AUTHORIZATION_FAILED
 
 CLUSTERS = {name: {"bootstrap.servers": f"{name}:1"} for name in "ab"}
 ORDERS, MAIL = TopicPartition("orders", 0), TopicPartition("mail", 0)
@@ -158,7 +158,8 @@ class Coordinator:
     def listed(self) -> dict[str, Group]:
         return {name: group for name, (group, _) in self.groups.items()}
 
-    def committed(self, names: Iterable[str]) -> dict[str, Any]:
+    def committed(self, names: Iterable[str], *, last_stable: bool) -> dict[str, Any]:
+        assert last_stable
         return {name: self.committed_there[name] for name in names}
 
     def members_each(self, names: Iterable[str]) -> Outcomes[str, list[GroupMember]]:
@@ -230,11 +231,13 @@ def test_groups_on_the_destination_whose_offsets_cannot_be_read_are_named(monkey
     site, there = Site(monkeypatch), Coordinator(monkeypatch)
     empty, share = Group("classic", "Empty", "consumer"), Group("share", "Empty", "share")
     worker = Group("classic", "Stable", "connect")
-    there.groups = {name: (empty, []) for name in ("billing", "mailing", "unstable", "strait.mine")}
+    there.groups = {name: (empty, []) for name in ("billing", "mailing", "unstable", "denied", "strait.mine")}
     there.groups |= {"shared": (share, []), "workers": (worker, [])}
     there.committed_there = {
         "billing": {ORDERS: Committed(3, "")},
-        "mailing": {MAIL: Committed(3, "")},
-        "unstable": UNSTABLE_OFFSET_COMMIT,
+        "mailing": {MAIL: Committed(3, "", pending=True)},
+        "unstable": {ORDERS: Committed(3, "", pending=True)},
+        "denied": GROUP_AUTHORIZATION_FAILED,
     }
-    assert site.look.groups_there() == (["billing"], {"unstable": "UNSTABLE_OFFSET_COMMIT"})
+    errors = {"denied": "GROUP_AUTHORIZATION_FAILED", "unstable": "UNSTABLE_OFFSET_COMMIT"}
+    assert site.look.groups_there() == (["billing"], errors)

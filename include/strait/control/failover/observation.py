@@ -34,6 +34,7 @@ from strait.state.failover_records import Failover, HeldElsewhere, MissingRecord
 from strait.state.group_sync_records import GroupSyncReport
 from strait.state.link_handle import ConfiguredLink
 from strait.state.schema import Plan
+from strait.wire.error_codes import UNSTABLE_OFFSET_COMMIT
 
 
 class Observation:
@@ -204,10 +205,18 @@ class Observation:
         topics = self.copies()
         with ConsumerGroups(*self.link.destination) as groups:
             sides = {name: GroupOnCluster(*group) for name, group in groups.listed().items() if self._selected(name)}
-            told = groups.committed(name for name, side in sides.items() if can_move(name, side) and side.kind != SHARE)
-        unread = {name: error_policy.name(code) for name, code in told.items() if isinstance(code, int)}
-        known = {name: offsets for name, offsets in told.items() if not isinstance(offsets, int)}
-        return sorted(name for name in known if any(place.topic in topics for place in known[name])), unread
+            asked = [name for name, side in sides.items() if can_move(name, side) and side.kind != SHARE]
+            found = groups.committed(asked, last_stable=True)  # so that transactions on other topics are no obstacle
+        there, unread = [], {}
+        for name, offsets in sorted(found.items()):
+            if isinstance(offsets, int):
+                unread[name] = error_policy.name(offsets)
+            elif of_link := [item for place, item in offsets.items() if place.topic in topics]:
+                if any(item.pending for item in of_link):
+                    unread[name] = error_policy.name(UNSTABLE_OFFSET_COMMIT)
+                else:
+                    there.append(name)
+        return there, unread
 
     def copies(self, *, besides: Collection[str] = ()) -> set[str]:
         """Return the destination topics of the topics that are moved, without those of the source topics ``besides``."""
