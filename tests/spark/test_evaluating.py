@@ -16,6 +16,7 @@ from strait.engine.detour.layout import TO_SPARK, Kind
 from strait.errors import SetupError
 from strait.launch.properties import own_properties
 from strait.spark import evaluating as subject
+from strait.spark import evaluation_settings as settings
 from strait.spark.evaluating import Refused, Transformed
 from strait.state.transform import AvroFormat, TopicTransform
 
@@ -133,7 +134,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataFrame]:
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     builder = builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
-    session = builder.config(map={name: own_properties("")[name] for name in subject.SETTINGS}).getOrCreate()
+    session = builder.config(map={name: own_properties("")[name] for name in settings.SETTINGS}).getOrCreate()
     yield subject.begun(session.createDataFrame([], TO_SPARK))
     session.stop()
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
@@ -337,10 +338,10 @@ def test_properties_that_results_depend_on_must_be_straits(rows: DataFrame) -> N
     topics, raw = [Transformed("t", with_where("v.id > 1"))], rows.sparkSession.createDataFrame([], TO_SPARK)
     assert subject.evaluated(raw, topics).columns == ["slot"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subject, "own_properties", lambda _: dict.fromkeys(subject.SETTINGS, "other"))
+        patch.setattr(settings, "own_properties", lambda _: dict.fromkeys(settings.SETTINGS, "other"))
         with pytest.raises(SetupError, match=r"spark\.buffer\.size is 256, and must be other"):
             subject.evaluated(raw, topics)
-    ours = {name: own_properties("")[name] for name in subject.SETTINGS}
+    ours = {name: own_properties("")[name] for name in settings.SETTINGS}
     for changed, problem in (
         ({"spark.sql.shuffle.partitions": "9", "spark.sql.warehouse.dir": "/x", "spark.executor.memory": "1g"}, ""),
         (
@@ -351,7 +352,7 @@ def test_properties_that_results_depend_on_must_be_straits(rows: DataFrame) -> N
         ({"spark.sql.ansi.enabled": "true"}, "ansi.enabled is true, and must be false"),
     ):
         with nullcontext() if not problem else pytest.raises(SetupError, match=problem):
-            subject.require_settings(session_with(ours | changed))
+            settings.require_settings(session_with(ours | changed))
 
 
 def session_with(properties: dict[str, str]) -> Any:

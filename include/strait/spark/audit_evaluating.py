@@ -18,7 +18,8 @@ from strait.audit.task_result import ChunkResult
 from strait.engine.detour.layout import AUDITED, HEADERS, TO_SPARK
 from strait.errors import SetupError
 from strait.spark.audit_task import compare_evaluated, source_rows
-from strait.spark.evaluating import Refused, Transformed, begun, require_settings, through
+from strait.spark.evaluating import Refused, Transformed, begun, through
+from strait.spark.evaluation_settings import require_settings
 
 
 class TransformedAudit:

@@ -39,8 +39,7 @@ from strait.config.validation import did_you_mean
 from strait.engine.detour.avro import values_of
 from strait.engine.detour.collector import collect
 from strait.engine.detour.layout import FROM_SPARK, Kind
-from strait.errors import SetupError
-from strait.launch.properties import own_properties
+from strait.spark.evaluation_settings import require_settings
 from strait.spark.expressions import (
     MOST_DEPTH,
     ROUNDING,
@@ -59,27 +58,6 @@ for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)  # otherwise each refusal is hundreds of lines of JSON, too
 
 _CORRUPT = "__corrupt"
-SETTINGS = (
-    "spark.buffer.size",
-    "spark.sql.ansi.enabled",
-    "spark.sql.caseSensitive",
-    "spark.sql.execution.arrow.maxBytesPerBatch",
-    "spark.sql.execution.arrow.maxRecordsPerBatch",
-    "spark.sql.legacy.timeParserPolicy",
-    "spark.sql.session.timeZone",
-    "spark.sql.variable.substitute",
-)
-"""Spark properties that must be Strait's own (strait/launch/spark.properties): results, the delay of each row and
-the data that expressions can read depend on them."""
-HARMLESS = tuple(
-    f"spark.sql.{name}"
-    for name in (
-        "adaptive.", "artifact.", "catalog.", "catalogImplementation", "event.", "execution.pyspark.", "hive.", "queryExecutionListeners",
-        "session.localRelation", "shuffle.", "streaming.", "ui.", "warehouse.dir",
-    )
-)  # fmt: skip
-"""Beginnings of the names of Spark properties of SQL that change no result. All others may: expressions would give other
-records under the same digest."""
 _MOST_MS = 253_402_300_799_999
 """The end of the year 9999. `timestamp_millis` ends the task for a time in nanoseconds, which brokers may accept."""
 _MOST_DETAIL = 500
@@ -115,7 +93,7 @@ def evaluated(rows: DataFrame, topics: Iterable[Transformed]) -> DataFrame:
         rows: of the columns `strait.engine.detour.layout.TO_SPARK`.
 
     Raises:
-        SetupError: the link's `spark.conf` changes a property of `SETTINGS`.
+        SetupError: the link's `spark.conf` changes a property that results depend on.
     """
     require_settings(rows.sparkSession)
     refused: dict[int, str] = {}
@@ -132,18 +110,6 @@ def evaluated(rows: DataFrame, topics: Iterable[Transformed]) -> DataFrame:
 
     # There is no filter: Spark would move its condition, with all expressions in it, below the projections, and parse again.
     return made.select(*FROM_SPARK).mapInArrow(sent, "slot INT")
-
-
-def require_settings(session: SparkSession) -> None:
-    """Raise SetupError if the link's `spark.conf` changes a property of `SETTINGS`."""
-    ours, context = own_properties(""), session.sparkContext.getConf()
-    names = [name for name, _ in context.getAll() if name.startswith("spark.sql.") and not name.startswith(HARMLESS)]
-    for name in (*SETTINGS, *sorted(names)):
-        if (found := context.get(name)) != (wanted := ours.get(name)):
-            raise SetupError(
-                f"transforming records: {name} is {found}, and must be {wanted or 'left to Spark'}",
-                hint="remove it from the link's `spark.conf`, or from the defaults of the Spark cluster",
-            )
 
 
 def begun(rows: DataFrame) -> DataFrame:
