@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from strait.config import naming
 from strait.config.links import LinksFile, parse
+from strait.control import forecast
 from strait.control.other_links import other_links
 from strait.control.plane import Control
 from strait.control.quarantine import Chosen, Quarantine
@@ -17,6 +18,7 @@ from strait.embedded.kafka import Cluster
 from strait.errors import ApprovalMissing, ConfigError
 from strait.kafka.admin import Admin
 from strait.kafka.connection import silent
+from strait.model import TopicPartition
 from strait.planning.risks.risks import Risk
 from strait.state.quarantine_log import Entry
 from strait.state.topics import ensure_producers_topic
@@ -91,6 +93,22 @@ def test_what_another_link_writes_is_told_before_it_halts_or_comes_twice(cluster
     grow(clusters.destination, topic, 3)
     (wider,) = risks(make("one"), "more_partitions")
     assert (wider.topic, f"{topic} has 3 partitions, the source 1" in wider.detail) == (topic, True)
+
+
+def test_a_backfill_without_the_partitions_that_do_not_answer_is_not_shown_as_all(
+    clusters: Any, make: Make, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(clusters.source, topic, 2)
+    control, asked = make("one"), forecast.ranges_of
+
+    def half(source: Admin, begins: Any) -> Any:
+        ranges, unread = asked(source, begins)
+        gone = TopicPartition(topic, 1)
+        return {place: found for place, found in ranges.items() if place != gone}, unread | {gone: "it has no leader"}
+
+    monkeypatch.setattr(forecast, "ranges_of", half)
+    found = control.forecast(control.propose())
+    assert found.unknown == (f"the backfill of 1 partition, such as {topic}-1: it has no leader",)
 
 
 def test_a_copy_is_not_deleted_while_another_link_replicates_to_it(clusters: Any, make: Make, topic: str) -> None:

@@ -43,6 +43,7 @@ from strait.planning.topic_sync.actions import GrowTopic
 from strait.state.producer_registry import Registrations
 from strait.state.registrations import registrations
 from strait.state.schema import Plan
+from strait.text import plural
 from strait.waiting import unix_ms
 
 _MOST_LINKS = 100
@@ -112,7 +113,10 @@ def forecast(name: str, link: Link, proposal: Proposal, clusters: Clusters, repo
     growing = {item.topic for item in proposal.actions if isinstance(item, GrowTopic)}
     begins = starts_at(link, proposal)
     sizes = _or_none(lambda: partition_bytes(*clusters.source.at, begins), unknown)
-    ranges, _ = ranges_of(clusters.source, begins)
+    ranges, unread = ranges_of(clusters.source, begins)
+    if unread:
+        place, why = min(unread.items())
+        unknown.append(f"the backfill of {plural(len(unread), 'partition')}, such as {place}: {why}")
     ends = _or_none(lambda: ends_of(link, proposal.survey.policies, begins, clusters.source, unix_ms()), unknown)
     return Forecast(
         backfill_of(link, begins, ranges, sizes or {}, reports(), unix_ms(), ends or {}),

@@ -13,7 +13,7 @@ PLACES: tuple[Places, ...] = (
     Places(
         "strait_lag_records",
         "gauge",
-        "Records of the source that are not replicated yet.",
+        "Records of the source that are not replicated yet, of the partitions of which that is known.",
         lambda rows: known_sum(row.lag_records for row in rows),
     ),
     Places(
