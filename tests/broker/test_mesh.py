@@ -99,7 +99,10 @@ def test_a_source_of_nothing_but_copies_is_left_out_and_not_read_again(make_mesh
     )
     mesh.kill(back)
     mesh.start(back)
-    eventually(lambda: [row.left_out for row in mesh.reports(back)] == [0, 0], what="a new process reads none of them")
+    eventually(
+        lambda: [row.left_out for row in mesh.reports(back)] == [0, 0],
+        what=lambda: f"a new process reads none of them: {mesh.reports(back)} {mesh.runs(back)}",
+    )
     mesh.write("b", 10)
     mesh.until_everywhere()
     mesh.assert_each_once()
