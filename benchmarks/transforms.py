@@ -4,16 +4,15 @@
 
 Scenarios: `drain`, a topic of JSON records of 250 B is emptied as it is, filtered and masked, filtered without parsing, with a
 masked key, and by MirrorMaker 2 without and with a transformation of its own that does what the second does; `map`, what
-1 %, 50 % and 99 % of records kept at random leave in the offset map; `day`, how soon a slot has read the map of a day of 100,000 records a second
-of which every second one is kept; `latency`, 500 records a second; `recovery`, how soon
-records arrive again after a worker, and after the driver is killed. Appends a table for each to results-transforms.md.
+1 %, 50 % and 99 % of records kept at random leave in the offset map; `day`, how soon a slot has read the map of a day of
+100,000 records a second of which every second one is kept; `latency`, 500 records a second; `recovery`, how soon records
+arrive again after a worker, and after the driver is killed. Appends a table for each to results-transforms.md.
 
 CPU is that of the copier's own processes, so that other load matters less; rates are of the second half of the records, which
 leaves out most of the JVM's compiling.
 """
 
 import argparse
-import json
 import os
 import resource
 import statistics
@@ -23,7 +22,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import cramjam
@@ -171,14 +172,16 @@ def day(scene: Scene) -> list[str]:
     link = scene.topic()
     ensure_state_topics(Admin(scene.destination.client_properties, "it"), link, 1)
     write_map(scene.destination, link, DAY)
-    argv = [sys.executable, __file__, "--read-map", link, json.dumps(scene.destination.client_properties)]
-    rows = [subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip() for _ in range(3)]
+    rows = []
+    for _ in range(3):
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            rows.append(process.submit(read_map, link, scene.destination.client_properties).result())
     print("\n".join(rows), flush=True)
     return rows
 
 
-def read_map(link: str, properties: Mapping[str, str]) -> None:
-    """Print the row of one process."""
+def read_map(link: str, properties: Mapping[str, str]) -> str:
+    """Return the row of this process."""
     began = time.monotonic()
     with StateReader(properties, "destination", link, follow=("map",), some_partitions=True) as state:
         state.catch_up(60)
@@ -186,7 +189,7 @@ def read_map(link: str, properties: Mapping[str, str]) -> None:
         segments = sum(map(len, state.runs.values()))
         both = time.monotonic() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"| {segments:,} | {read:.1f} | {both - read:.1f} | {both:.1f} | {peak:,.0f} |")
+    return f"| {segments:,} | {read:.1f} | {both - read:.1f} | {both:.1f} | {peak:,.0f} |"
 
 
 def passed(state: StateReader) -> int:
@@ -276,12 +279,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--no-record", action="store_true")
-    parser.add_argument("--read-map", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.read_map:
-        link, properties = arguments.read_map
-        read_map(link, json.loads(properties))
-        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with Cluster(folder / "a") as source, Cluster(folder / "b") as destination:
